@@ -1,0 +1,1 @@
+"""The clustering layer in PyTorch: tokens, attention, weights. Knows nothing of scikit-learn."""
