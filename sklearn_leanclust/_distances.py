@@ -1,0 +1,154 @@
+"""Exact passes over the points: nearest centres, inertia, Lloyd's step. NumPy, in blocks.
+
+Everything runs in a frame of its own: an offset and a power of two as scale, in which the numbers
+are of order one. So float32 far from the origin loses nothing and squares do not overflow. Points
+enter the frame block by block and are never copied or changed as a whole.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from scipy.sparse import csr_matrix
+
+BLOCK_SIZE = 2**20  # scores of a block, points x clusters: a few MB, what the caches hold
+
+
+class Frame(NamedTuple):
+    """Coordinates ``(x - offset) / scale``, the same scale for all features."""
+
+    offset: np.ndarray  # (d,)
+    scale: float
+
+    def enter(self, X: np.ndarray, dtype: np.dtype) -> np.ndarray:
+        """Map points into the frame, a new array of `dtype`."""
+        return ((X - self.offset) * (1 / self.scale)).astype(dtype, copy=False)
+
+    def leave(self, X: np.ndarray, dtype: np.dtype) -> np.ndarray:
+        """Map points of the frame back, a new array of `dtype`."""
+        return (X * self.scale + self.offset).astype(dtype, copy=False)
+
+
+def frame_around(X: np.ndarray) -> Frame:
+    """Frame with the mean of `X`, shape (n, d), as origin and its largest deviation as unit."""
+    offset = X.mean(axis=0, dtype=np.float64)
+    spread = max(float((X.max(axis=0) - offset).max()), float((offset - X.min(axis=0)).max()))
+    # the bound keeps 1 / scale finite where all deviations are denormal
+    return Frame(offset, 2.0 ** max(math.ceil(math.log2(spread)), -1000) if spread > 0 else 1.0)
+
+
+class Assignment(NamedTuple):
+    """What one pass over the points finds."""
+
+    labels: np.ndarray  # (n,) int32, index of the nearest centre, ties to the lowest
+    inertia: float  # weighted sum of squared distances, in units of the frame
+    sums: np.ndarray  # (k, d) float64, weighted sum of the points of each cluster, in the frame
+    mass: np.ndarray  # (k,) float64, weight of each cluster
+
+
+def blocks(n_samples: int, n_clusters: int) -> Iterator[slice]:
+    """Cut the points into pieces whose scores fit the caches."""
+    size = max(16, BLOCK_SIZE // n_clusters)
+    for start in range(0, n_samples, size):
+        yield slice(start, min(start + size, n_samples))
+
+
+def assign(
+    X: np.ndarray, centers: np.ndarray, frame: Frame, sample_weight: np.ndarray | None = None
+) -> Assignment:
+    """Assign every point to its nearest centre.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+        Points, outside of the frame.
+    centers : ndarray of shape (k, d)
+        Centres, in the frame; their dtype is that of the work.
+    frame : Frame
+    sample_weight : ndarray of shape (n,), optional
+
+    Returns
+    -------
+    Assignment
+    """
+    n, (k, d) = len(X), centers.shape
+    dtype = centers.dtype
+    # |x - c|^2 = |x|^2 - 2 (x.c - |c|^2 / 2): the bias rides along as one more feature
+    half_norms = 0.5 * np.einsum("kd,kd->k", centers, centers)
+    augmented = np.concatenate([centers, -half_norms[:, None]], axis=1).T
+    labels = np.empty(n, dtype=np.int32)
+    inertia, sums, mass = 0.0, np.zeros((k, d)), np.zeros(k)
+    for part in blocks(n, k):
+        points = np.empty((part.stop - part.start, d + 1), dtype=dtype)
+        points[:, :d], points[:, d] = frame.enter(X[part], dtype), 1
+        nearest = (points @ augmented).argmax(axis=1)
+        labels[part] = nearest
+        points = points[:, :d]
+        gap = points - centers[nearest]  # direct differences: no cancellation in the inertia
+        squares = np.einsum("nd,nd->n", gap, gap)
+        weight = np.ones(len(points), dtype) if sample_weight is None else sample_weight[part]
+        inertia += float(squares @ weight)
+        members = csr_matrix((weight, nearest, np.arange(len(points) + 1)), shape=(len(points), k))
+        sums += members.T @ points
+        mass += np.bincount(nearest, weights=weight, minlength=k)
+    return Assignment(labels, inertia, sums, mass)
+
+
+def lloyd_step(centers: np.ndarray, found: Assignment) -> np.ndarray:
+    """Means of the clusters; a centre without points stays where it is. Shape (k, d)."""
+    mass = found.mass[:, None]
+    means = np.divide(found.sums, mass, out=centers.astype(np.float64), where=mass > 0)
+    return means.astype(centers.dtype)
+
+
+def nearest_centers(
+    X: np.ndarray, centers: np.ndarray, sample_weight: np.ndarray | None = None
+) -> tuple[np.ndarray, float]:
+    """Labels and inertia of points, given centres in the units of the data.
+
+    The frame follows from the centres alone, so that a point's label does not depend on the other
+    points.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+    centers : ndarray of shape (k, d)
+    sample_weight : ndarray of shape (n,), optional
+
+    Returns
+    -------
+    labels : ndarray of shape (n,), int32
+    inertia : float
+        Weighted sum of squared distances to the nearest centres.
+    """
+    frame = frame_around(centers)
+    dtype = np.result_type(X, centers)
+    found = assign(X, frame.enter(centers, dtype), frame, sample_weight)
+    return found.labels, found.inertia * frame.scale * frame.scale
+
+
+def euclidean(X: np.ndarray, centers: np.ndarray) -> np.ndarray:
+    """Distances of all points to all centres.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+    centers : ndarray of shape (k, d)
+
+    Returns
+    -------
+    ndarray of shape (n, k), dtype of `X`
+        Worked out in float64 around the centres' mean.
+    """
+    frame = frame_around(centers)
+    inner = frame.enter(centers, np.float64)
+    out = np.empty((len(X), len(centers)), dtype=X.dtype)
+    norms = np.einsum("kd,kd->k", inner, inner)
+    for part in blocks(len(X), len(centers)):
+        points = frame.enter(X[part], np.float64)
+        squares = np.einsum("nd,nd->n", points, points)[:, None] - 2 * points @ inner.T + norms
+        out[part] = np.sqrt(np.maximum(squares, 0)) * frame.scale
+    return out

@@ -1,0 +1,205 @@
+"""The clustering transformer as a scikit-learn estimator."""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.base import _fit_context
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+
+from sklearn_leanclust._base import CenterClusterer
+from sklearn_leanclust._distances import frame_around
+from sklearn_leanclust._seeding import Init, centers_in_frame
+
+if TYPE_CHECKING:
+    import torch
+
+    from sklearn_leanclust.network.transformer import ClusteringTransformer
+
+
+class TransformerKMeans(CenterClusterer):
+    """K-means clustering by a small attention layer.
+
+    Takes the place of :class:`sklearn.cluster.KMeans`. The layer moves the centres for `max_iter`
+    steps, from fresh tokens at each; the best centres seen are kept. It runs in ``fit`` only:
+    fitted attributes are NumPy arrays and ``predict`` is the nearest centre.
+
+    So far the weights of the layer are the analytic ones, with which a step is Lloyd's.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        Number k of clusters.
+    init : {"k-means++", "random"}, callable or array-like of shape \
+            (n_clusters, n_features), default="k-means++"
+        Initial centres, as in :class:`sklearn.cluster.KMeans`; a callable gets the data in their
+        own units.
+    n_init : "auto" or int, default="auto"
+        Number of starts, of which the best result is kept. ``"auto"`` makes one.
+    max_iter : int, default=20
+        Largest number of steps of the network from one start.
+    tol : float, default=1e-4
+        Steps end when the squared movement of all centres is at most `tol` times the mean variance
+        of the features.
+    embedding : {"binary", "onehot"}, default="binary"
+        Code that tells the clusters apart in the network.
+    regularizer : {"entropy", "l2"}, default="entropy"
+        Regularizer of the smoothed min that weights are trained with. Exact weights have none.
+    tau : float, default=0.1
+        Strength of the regularizer. Exact weights have none.
+    weights : "exact" or ClusteringTransformer, default="exact"
+        Weights of the network: the analytic ones, or a network of one's own, which then sets
+        `embedding`, `regularizer` and `tau` itself.
+    device : str or torch.device, default="auto"
+        Where the network runs. ``"auto"`` takes a GPU where there is one.
+    verbose : int, default=0
+        Above 0, prints the objective of each start.
+    random_state : int, RandomState instance or None, default=None
+        Draws the initial centres. The same seed gives the same result.
+
+    Attributes
+    ----------
+    cluster_centers_ : ndarray of shape (n_clusters, n_features)
+        Centres, with the dtype of the data.
+    labels_ : ndarray of shape (n_samples,), int32
+        Nearest centre of each point.
+    inertia_ : float
+        Sum of squared distances to the nearest centre, weighted by the sample weights.
+    n_iter_ : int
+        Number of steps made from the best start.
+    n_features_in_ : int
+        Number of features seen during fit.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the features, where the data have string names.
+
+    See Also
+    --------
+    LloydStep : The comparator, exact steps of Lloyd's algorithm.
+
+    References
+    ----------
+    "Leaner transformers can easily learn to cluster" (NeurIPS 2026).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn_leanclust import TransformerKMeans
+    >>> X = np.array([[1.0, 2], [1, 4], [1, 0], [10, 2], [10, 4], [10, 0]])
+    >>> model = TransformerKMeans(n_clusters=2, random_state=0).fit(X)
+    >>> sorted(model.cluster_centers_.tolist())
+    [[1.0, 2.0], [10.0, 2.0]]
+    """
+
+    _parameter_constraints: dict[str, list[Any]] = {
+        **CenterClusterer._parameter_constraints,
+        "n_init": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "embedding": [StrOptions({"binary", "onehot"})],
+        "regularizer": [StrOptions({"entropy", "l2"})],
+        "tau": [Interval(Real, 0, None, closed="neither")],
+        "weights": [StrOptions({"exact"}), HasMethods(["forward", "state_dict"])],
+        "verbose": ["verbose"],
+    }
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        init: Init = "k-means++",
+        n_init: int | str = "auto",
+        max_iter: int = 20,
+        tol: float = 1e-4,
+        embedding: str = "binary",
+        regularizer: str = "entropy",
+        tau: float = 0.1,
+        weights: str | ClusteringTransformer = "exact",
+        device: str | torch.device = "auto",
+        verbose: int = 0,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.init = init
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.embedding = embedding
+        self.regularizer = regularizer
+        self.tau = tau
+        self.weights = weights
+        self.device = device
+        self.verbose = verbose
+        self.random_state = random_state
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X, y=None, sample_weight=None) -> TransformerKMeans:
+        """Cluster the data.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Training data.
+        y : Ignored
+            Present for API consistency.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights of the samples, 1 if None.
+
+        Returns
+        -------
+        self : TransformerKMeans
+        """
+        import torch  # here, so that importing the package stays fast
+
+        from sklearn_leanclust.network.device import resolve_device
+        from sklearn_leanclust.network.iterate import iterate
+
+        device = resolve_device(self.device)
+        X, weight = self._check_training_data(X, sample_weight)
+        frame = frame_around(X)
+        random_state = check_random_state(self.random_state)
+        starts = np.stack(
+            [
+                centers_in_frame(X, frame, self.init, self.n_clusters, weight, random_state)
+                for _ in range(self._count_starts())
+            ]
+        )  # (B, k, d)
+        points = frame.enter(X, X.dtype)
+        result = iterate(
+            self._network().to(device=device, dtype=torch.from_numpy(points).dtype),
+            torch.from_numpy(points)[None].to(device),
+            torch.from_numpy(starts).to(device),
+            None if weight is None else torch.tensor(weight, device=device)[None],
+            n_steps=self.max_iter,
+            tol=self.tol * float(points.var(axis=0).mean()),
+        )
+        if self.verbose:
+            for objective, steps in zip(result.objective, result.n_steps, strict=True):
+                value = float(objective) * frame.scale**2
+                print(f"{int(steps)} steps, inertia {value:.6g}")
+        best = int(result.objective.argmin())
+        self.n_iter_ = int(result.n_steps[best])
+        centers = result.centers[best].cpu().numpy()
+        self._set_centers(X, frame.leave(centers, X.dtype), weight)
+        return self
+
+    def _count_starts(self) -> int:
+        given = not isinstance(self.init, str) and not callable(self.init)
+        if given and self.n_init not in ("auto", 1):
+            warnings.warn(
+                "Explicit initial center position passed: performing only one init in "
+                f"{type(self).__name__} instead of n_init={self.n_init}.",
+                RuntimeWarning,
+                stacklevel=3,
+            )
+        return 1 if given or self.n_init == "auto" else self.n_init
+
+    def _network(self) -> ClusteringTransformer:
+        from sklearn_leanclust.network.transformer import ClusteringTransformer
+        from sklearn_leanclust.network.weights import ExactWeights
+
+        if isinstance(self.weights, str):
+            return ClusteringTransformer(ExactWeights(), self.embedding)
+        return self.weights
