@@ -11,7 +11,7 @@ import numpy as np
 from sklearn_leanclust import __version__
 from sklearn_leanclust._distances import nearest_centers
 from sklearn_leanclust.commands._outputs import write_atomically
-from sklearn_leanclust.commands._tables import reading
+from sklearn_leanclust.commands._tables import load_numpy, reading
 
 FORMATS = (".npz", ".safetensors")
 FORMAT_VERSION = 1  # raise it when a file changes its meaning, and keep the old reader
@@ -125,7 +125,10 @@ def load_model(path: str | Path) -> ClusterModel:
 
 
 def _read_npz(path: Path) -> dict[str, np.ndarray | str]:
-    with np.load(path, allow_pickle=False) as file:
+    content = load_numpy(path)
+    if isinstance(content, np.ndarray):
+        raise ValueError("not a saved model but a single array")
+    with content as file:
         arrays = {name: file[name] for name in TENSORS + STRINGS if name in file}
     return {name: str(array) if name in STRINGS else array for name, array in arrays.items()}
 

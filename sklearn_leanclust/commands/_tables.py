@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -160,19 +161,28 @@ def read_table(path: str | Path) -> Table:
     return Table(path, [str(i) for i in range(array.shape[1])], array)
 
 
+def load_numpy(path: Path) -> np.ndarray | np.lib.npyio.NpzFile:
+    """Load a .npy or .npz file, and nothing else: numpy would advise to unpickle the rest."""
+    with open(path, "rb") as file:
+        if not file.read(6).startswith((b"\x93NUMPY", b"PK")):
+            raise ValueError("it is neither a .npy nor a .npz file")
+    return np.load(path, allow_pickle=False)
+
+
 def _read_csv(path: Path):
     import pandas as pd
 
     with reading(path):
         names = pd.read_csv(path, header=None, nrows=1, dtype=str).iloc[0].fillna("").tolist()
-        frame = pd.read_csv(path, low_memory=False)
+        with warnings.catch_warnings():
+            # pandas only warns where rows have more fields than the first line, and drops them
+            warnings.simplefilter("error", pd.errors.ParserWarning)
+            frame = pd.read_csv(path, index_col=False, low_memory=False)
     if len(set(names)) < len(names):
         twice = next(name for i, name in enumerate(names) if name in names[:i])
         raise ValueError(f"two columns of {path} are called {twice!r}.")
     if all(map(_is_number, names)) and names != [str(i) for i in range(len(names))]:
         raise ValueError(f"the first line of {path} holds numbers; it must name the columns.")
-    if not isinstance(frame.index, pd.RangeIndex):  # pandas took the surplus for row names
-        raise ValueError(f"the rows of {path} have more fields than its first line has names.")
     return frame.set_axis(names, axis=1)
 
 
@@ -193,7 +203,7 @@ def _read_parquet(path: Path):
 
 def _read_array(path: Path) -> np.ndarray:
     with reading(path):
-        content = np.load(path, allow_pickle=False)
+        content = load_numpy(path)
         if isinstance(content, np.ndarray):
             return content
         with content:
