@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 import warnings
@@ -53,6 +54,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         output went away.
     """
     args = build_parser().parse_args(argv)
+    if isinstance(sys.stdout, io.TextIOWrapper):  # names of files may not fit its encoding
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         with warnings.catch_warnings():
             warnings.showwarning = lambda message, *_, **__: complain(message, "warning")

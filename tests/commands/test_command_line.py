@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -51,6 +52,13 @@ def test_process_whose_reader_leaves_stays_quiet(tmp_path):
     command = f"'{sys.executable}' -m sklearn_leanclust predict long.npy --model m.npz | head -n 1"
     done = subprocess.run(command, shell=True, cwd=tmp_path, capture_output=True, text=True)
     assert (done.stdout, done.stderr) == ("label\n", "")
+
+
+def test_process_prints_names_that_its_terminal_lacks(tmp_path, frame, save):
+    data = save(frame, tmp_path / "é.npy")
+    done = process("fit", data, "-k", 2, env=os.environ | {"PYTHONIOENCODING": "ascii"})
+    assert (done.returncode, done.stderr) == (0, "")
+    assert r"\xe9.npy: 60 rows x 3 columns" in done.stdout
 
 
 def test_console_script():
