@@ -1,0 +1,1 @@
+"""Measurements: the benchmark against other k-means methods, and the results of the paper."""
