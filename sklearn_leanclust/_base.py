@@ -42,9 +42,7 @@ class CenterClusterer(
     def _check_weights(self, X, sample_weight) -> np.ndarray | None:
         if sample_weight is None:
             return None
-        weight = _check_sample_weight(
-            sample_weight, X, dtype=X.dtype, ensure_non_negative=True
-        )
+        weight = _check_sample_weight(sample_weight, X, dtype=X.dtype, ensure_non_negative=True)
         if not weight.any():
             raise ValueError("Sample weights must contain at least one non-zero number.")
         return weight

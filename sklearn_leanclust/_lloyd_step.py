@@ -89,12 +89,11 @@ class LloydStep(CenterClusterer):
         frame = frame_around(X)
         random_state = check_random_state(self.random_state)
         centers = centers_in_frame(X, frame, self.init, self.n_clusters, weight, random_state)
-        for n_iter in range(1, self.max_iter + 1):
+        self.n_iter_, unchanged = 0, False
+        while self.n_iter_ < self.max_iter and not unchanged:
             moved = lloyd_step(centers, assign(X, centers, frame, weight))
             unchanged = np.array_equal(moved, centers)
             centers = moved
-            if unchanged:
-                break
-        self.n_iter_ = n_iter
+            self.n_iter_ += 1
         self._set_centers(X, frame.leave(centers, X.dtype), weight)
         return self

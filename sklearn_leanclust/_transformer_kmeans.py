@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from copy import deepcopy
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
@@ -202,4 +203,4 @@ class TransformerKMeans(CenterClusterer):
 
         if isinstance(self.weights, str):
             return ClusteringTransformer(ExactWeights(), self.embedding)
-        return self.weights
+        return deepcopy(self.weights)  # moved to a device and dtype, which is not the caller's

@@ -16,7 +16,9 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from sklearn_leanclust.network.embedding import center_tokens, index_codes, point_tokens
-from sklearn_leanclust.network.weights import DenseWeights, ExactWeights, TiedWeights
+from sklearn_leanclust.network.points import prepare
+from sklearn_leanclust.network.tied import TiedWeights
+from sklearn_leanclust.network.weights import DenseWeights, ExactWeights
 
 
 class ClusteringTransformer(nn.Module):
@@ -82,15 +84,22 @@ class ClusteringTransformer(nn.Module):
         Tensor of shape (B, k, d)
             New centres.
         """
+        if isinstance(self.weights, TiedWeights):
+            step, codes = self.weights.at(progress), self.codes(centers)
+            return step.advance(prepare(X, sample_weight), centers, codes)[0]
         z, y = self.tokens(X, centers)
         _, y = self.layer(z, y, X.shape[-1], sample_weight, progress)
         return y[..., : X.shape[-1]]
 
+    def codes(self, centers: Tensor) -> Tensor:
+        """Codes of the clusters, (k, m), for centres (B, k, d)."""
+        return index_codes(
+            self.embedding, centers.shape[-2], dtype=centers.dtype, device=centers.device
+        )
+
     def tokens(self, X: Tensor, centers: Tensor) -> tuple[Tensor, Tensor]:
         """Build the tokens of points and centres, (B, n, D) and (B, k, D)."""
-        codes = index_codes(
-            self.embedding, centers.shape[-2], dtype=centers.dtype, device=centers.device
-        )  # (k, m)
+        codes = self.codes(centers)
         return point_tokens(X, codes.shape[-1]), center_tokens(centers, codes)
 
     def layer(
@@ -101,7 +110,7 @@ class ClusteringTransformer(nn.Module):
         sample_weight: Tensor | None = None,
         progress: float = 0.0,
     ) -> tuple[Tensor, Tensor]:
-        """Apply the layer to tokens; naive iteration does so again and again.
+        """Apply exact or dense weights to tokens; naive iteration does so again and again.
 
         Parameters
         ----------

@@ -1,13 +1,11 @@
-"""The three kinds of weights of the layer.
+"""Weights of the layer that are matrices: exact and dense ones.
 
 exact   analytic; with hard attention the layer equals Lloyd's step
-tied    every W is diag(a I_d, b I_m): a few scalars serve every d, k and n
 dense   every W is a free D x D matrix, for one (d, k): the paper's
 """
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple, Protocol
 
 import torch
@@ -38,59 +36,39 @@ def point_attention(scores: Tensor, value: Tensor, hard: bool) -> Tensor:
 
 
 def center_attention(
-    query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None, own_score, w, hard: bool
+    query: Tensor, key: Tensor, value: Tensor, own_score, w: Tensor | None, hard: bool
 ) -> tuple[Tensor, Tensor]:
     """What each centre reads from the points, (B, k, v), and the share it keeps of itself."""
     own = query.square().sum(-1, keepdim=True) + own_score  # scores leave out -|query|^2
     if hard:
-        return hard_average_attention(distance_scores(query, key, bias), value, w, own)
-    if w is not None:
-        bias = w.log() if bias is None else bias + w.log()
+        return hard_average_attention(distance_scores(query, key), value, w, own)
+    bias = None if w is None else w.log()
     return softmax_attention(distance_scores(query, key, bias), value, own)
 
 
-class DiagonalStep(NamedTuple):
-    """One step with every W = diag(a I_d, b I_m); floats, or tensors while they are learned.
+class ExactStep(NamedTuple):
+    """One step with the analytic weights, every W = diag(a I_d, b I_m).
 
-    A block that is zero adds nothing to a score or a value and is left out. Distances are measured
-    in units of the task itself, its mean nearest squared distance, so that one set of scalars
-    serves data of every scale and dimension.
+    W_qa = W_ka = W_vu = diag(I_d, 0) and W_va = W_qu = W_ku = W_r = diag(0, I_m). A block that is
+    zero adds nothing to a score or a value and is left out.
     """
 
-    assign_sharpness: float | Tensor = 1.0  # beta: W_qa = W_ka = diag(sqrt(beta / unit) I_d, 0)
-    code_sharpness: float | Tensor = 1.0  # gamma: W_qu = W_ku = diag(0, sqrt(gamma) I_m)
-    step_length: float | Tensor = 1.0  # alpha: W_vu = diag(alpha I_d, 0), W_r = I - W_vu
-    own_penalty: float | Tensor = 1.0  # delta: a centre sees itself with score -delta
-    ambiguity: float | Tensor = 0.0  # omega: key bias of points that lie between clusters
-    hard: bool = False
+    sharpness: float = 1.0
+    hard: bool = True
 
     def assign(self, z: Tensor, y: Tensor, d: int, w: Tensor | None) -> Tensor:
         x, c, codes = z[..., :d], y[..., :d], y[..., d:]
-        scores = distance_scores(x, c)  # (B, n, k)
-        if not self.hard:
-            scores = scores * (self.assign_sharpness / nearest_unit(x, scores, w))
+        scores = self.sharpness * distance_scores(x, c)  # (B, n, k)
         marks = z[..., d:] + point_attention(scores, codes, self.hard)  # (B, n, m)
         return torch.cat([x.expand(len(marks), -1, -1), marks], dim=-1)
 
     def update(self, y: Tensor, z: Tensor, d: int, w: Tensor | None) -> Tensor:
         x, marks, c, codes = z[..., :d], z[..., d:], y[..., :d], y[..., d:]
-        root, bias = self.code_sharpness**0.5, None
-        if not self.hard:
-            # a point torn between clusters has a mark shorter than a code, far from every code
-            full = codes[:, :1].square().sum(-1)  # (B, 1), |P|^2 is the same for all
-            bias = self.ambiguity * (full - marks.square().sum(-1))  # (B, n)
+        root = self.sharpness**0.5
         mean, own = center_attention(
-            root * codes, root * marks, x, bias, -self.own_penalty, w, self.hard
+            root * codes, root * marks, x, -self.sharpness, w, self.hard
         )  # (B, k, d), (B, k, 1)
-        c = c + self.step_length * (mean + own * c - c)
-        return torch.cat([c, codes], dim=-1)
-
-
-def nearest_unit(x: Tensor, scores: Tensor, w: Tensor | None) -> Tensor:
-    """Mean squared distance of the points to their nearest centres, (B, 1, 1), never zero."""
-    nearest = (x.square().sum(-1) - scores.amax(-1)).clamp(min=0)  # (B, n)
-    unit = nearest.mean(-1) if w is None else (w * nearest).sum(-1) / w.sum(-1)
-    return unit.clamp(min=torch.finfo(unit.dtype).tiny ** 0.5)[:, None, None]
+        return torch.cat([mean + own * c, codes], dim=-1)
 
 
 class ExactWeights(nn.Module):
@@ -110,48 +88,8 @@ class ExactWeights(nn.Module):
     def at(self, progress: float) -> Step:
         """Weights of the step at this share of the steps done; here always the same."""
         if self.sharpness is None:
-            return DiagonalStep(hard=True)
-        return DiagonalStep(self.sharpness, self.sharpness, 1.0, self.sharpness)
-
-
-class TiedWeights(nn.Module):
-    """A few learned scalars a step, given at equally spaced shares of the steps done.
-
-    Parameters
-    ----------
-    n_knots : int, default=4
-        Number of shares between 0 and 1 at which the scalars are learned; the others are
-        interpolated, so that any number of steps works.
-    """
-
-    # start: close to Lloyd's step, soft enough to have a gradient
-    START = {
-        "log_assign_sharpness": math.log(5.0),
-        "log_code_sharpness": math.log(3.0),
-        "step_length": 1.0,
-        "log_own_penalty": math.log(4.0),
-        "ambiguity": 0.0,
-    }
-
-    def __init__(self, n_knots: int = 4) -> None:
-        super().__init__()
-        self.knots = nn.ParameterDict(
-            {name: nn.Parameter(torch.full((n_knots,), start)) for name, start in self.START.items()}
-        )
-
-    def at(self, progress: float) -> Step:
-        """Weights of the step at this share of the steps done, by linear interpolation."""
-        place = progress * (len(self.knots["step_length"]) - 1)
-        low = min(int(place), len(self.knots["step_length"]) - 2)
-        share = place - low
-
-        def value(name: str) -> Tensor | float:
-            knot = self.knots[name]
-            mixed = (1 - share) * knot[low] + share * knot[low + 1]
-            mixed = mixed.exp() if name.startswith("log_") else mixed
-            return mixed if torch.is_grad_enabled() else mixed.item()
-
-        return DiagonalStep(*map(value, self.START))
+            return ExactStep()
+        return ExactStep(self.sharpness, hard=False)
 
 
 class DenseWeights(nn.Module):
@@ -217,7 +155,11 @@ class DenseWeights(nn.Module):
 
     def update(self, y: Tensor, z: Tensor, d: int, w: Tensor | None) -> Tensor:
         mean, own = center_attention(
-            y @ self.query_update.T, z @ self.key_update.T, z @ self.value_update.T,
-            None, -self.own_penalty, w, self.hard,
-        )  # fmt: skip
+            y @ self.query_update.T,
+            z @ self.key_update.T,
+            z @ self.value_update.T,
+            -self.own_penalty,
+            w,
+            self.hard,
+        )
         return y @ self.residual.T + mean + own * (y @ self.value_update.T)
