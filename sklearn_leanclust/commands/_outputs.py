@@ -5,13 +5,12 @@ from __future__ import annotations
 import csv
 import io
 import os
-import secrets
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import BinaryIO
 
 import numpy as np
+
+from sklearn_leanclust._files import write_atomically
 
 
 def check_outputs(
@@ -46,24 +45,6 @@ def check_outputs(
             raise ValueError(f"{option} {name}: there is no folder {path.parent}.")
         if not os.access(path.parent, os.W_OK):
             raise ValueError(f"{option} {name}: the folder {path.parent} is not writable.")
-
-
-@contextmanager
-def write_atomically(path: str | Path) -> Iterator[BinaryIO]:
-    """Open a new file beside `path` that takes its place once it is complete.
-
-    After an error or an interrupt what stood at `path` still stands there.
-    """
-    path = Path(path).resolve()  # behind a link, the file it points to
-    partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
-    try:
-        with open(partial, "xb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def save_array(path: str | Path, array: np.ndarray, columns: Sequence[str]) -> None:

@@ -1,0 +1,1 @@
+"""Meta-training: synthetic tasks, the smoothed objective, the trainer, the cache of its results."""

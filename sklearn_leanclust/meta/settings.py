@@ -1,0 +1,152 @@
+"""All that decides how a network is trained, in one record that is stored with its weights."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, fields
+
+from sklearn_leanclust.meta.objective import REGULARIZERS
+from sklearn_leanclust.meta.tasks import INITS, NOISES
+from sklearn_leanclust.network.embedding import EMBEDDINGS
+
+KINDS = ("tied", "dense")
+STARTS = ("random", "exact")
+
+
+@dataclass(frozen=True)
+class TrainingSettings:
+    """Settings of one training run.
+
+    Ranges are pairs (low, high), both included; sizes are drawn log-uniformly, one for each update.
+
+    Parameters
+    ----------
+    kind : {"tied", "dense"}
+        Kind of weights. Dense weights serve one size, so `n_features` and `n_clusters` must then be
+        ranges of one number.
+    embedding : {"binary", "onehot", "none"}
+    regularizer : {"entropy", "l2"}
+    tau : float
+        Strength of the regularizer, in units of what Lloyd's steps reach on the same task from the
+        same start, so that tasks of all sizes count alike.
+    noises : tuple of str
+        Families of noise; one is drawn for each update.
+    scale : pair of float
+        Range of the noise's scale.
+    n_features, n_clusters, points_per_cluster : pairs of int
+        Ranges of task sizes.
+    n_tasks : int
+        Tasks of an update.
+    n_steps : pair of int
+        Range of the number of steps from the initial centres to those that are judged.
+    init : {"random", "k-means++"}
+        Initial centres.
+    start : {"random", "exact"}
+        Initial weights: random, or near the exact ones at the given `sharpness`. Tied weights
+        always start near the exact ones.
+    sharpness : float
+        Of the exact start of dense weights.
+    n_updates : int
+    learning_rate : float
+        Of Adam at its height; it rises over the first 5 % and then falls to 0 as a cosine.
+    clip_norm : float
+        Largest norm of a gradient.
+    skip_limit : int
+        Number of updates with a loss or gradient that is not finite, past which training stops.
+    checkpoint_every : int
+        Updates from one checkpoint, and one validation, to the next.
+    seed : int
+
+    Raises
+    ------
+    ValueError
+        If a value is out of range or unknown.
+    """
+
+    kind: str = "tied"
+    embedding: str = "binary"
+    regularizer: str = "entropy"
+    tau: float = 0.1
+    noises: tuple[str, ...] = ("normal", "laplace", "gumbel", "lognormal")
+    scale: tuple[float, float] = (0.2, 1.0)
+    n_features: tuple[int, int] = (2, 32)
+    n_clusters: tuple[int, int] = (3, 48)
+    points_per_cluster: tuple[int, int] = (15, 60)
+    n_tasks: int = 24
+    n_steps: tuple[int, int] = (3, 10)
+    init: str = "k-means++"
+    start: str = "exact"
+    sharpness: float = 5.0
+    n_updates: int = 600
+    learning_rate: float = 0.05
+    clip_norm: float = 0.5
+    skip_limit: int = 100
+    checkpoint_every: int = 100
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        known = {
+            "kind": KINDS,
+            "embedding": EMBEDDINGS,
+            "regularizer": REGULARIZERS,
+            "init": INITS,
+            "start": STARTS,
+        }
+        for name, values in known.items():
+            if getattr(self, name) not in values:
+                raise ValueError(
+                    f"{name}={getattr(self, name)!r} is unknown; use one of {', '.join(values)}."
+                )
+        for noise in self.noises:
+            if noise not in NOISES:
+                raise ValueError(f"noises={noise!r} is unknown; use some of {', '.join(NOISES)}.")
+        for name in ("scale", "n_features", "n_clusters", "points_per_cluster", "n_steps"):
+            low, high = getattr(self, name)
+            if not 0 < low <= high:
+                raise ValueError(f"{name}={low},{high} must be a range of positive numbers.")
+        for name in ("tau", "n_tasks", "n_updates", "learning_rate", "clip_norm", "sharpness",
+                     "checkpoint_every"):  # fmt: skip
+            if not getattr(self, name) > 0:
+                raise ValueError(f"{name}={getattr(self, name)!r} must be positive.")
+        if not self.noises:
+            raise ValueError(f"noises is empty; use some of {', '.join(NOISES)}.")
+        if self.kind == "tied" and self.embedding == "none":
+            raise ValueError("embedding='none' needs kind='dense'.")
+        if self.kind == "dense":
+            for name in ("n_features", "n_clusters"):
+                low, high = getattr(self, name)
+                if low != high:
+                    raise ValueError(
+                        f"{name}={low},{high} must be one number: dense weights serve one size."
+                    )
+
+    @classmethod
+    def dense(cls, n_features: int, n_clusters: int, **changes) -> TrainingSettings:
+        """Defaults for the single step of dense weights of one size."""
+        defaults = {
+            "noises": ("normal", "laplace", "gumbel"),
+            "scale": (0.5, 0.5),
+            "points_per_cluster": (25, 25),
+            "n_tasks": 32,
+            "n_steps": (1, 1),
+            "init": "random",
+            "n_updates": 6000,
+            "learning_rate": 3e-3,
+            "clip_norm": 1.0,
+            "checkpoint_every": 500,
+        }
+        sizes = {"n_features": (n_features,) * 2, "n_clusters": (n_clusters,) * 2}
+        return cls(kind="dense", **{**defaults, **sizes, **changes})
+
+    def to_json(self) -> str:
+        """Canonical JSON: the same settings give the same text."""
+        return json.dumps(asdict(self), sort_keys=True)
+
+    @classmethod
+    def from_json(cls, text: str) -> TrainingSettings:
+        """Settings from :meth:`to_json`."""
+        values = json.loads(text)
+        unknown = set(values) - {field.name for field in fields(cls)}
+        if unknown:
+            raise ValueError(f"unknown training settings: {', '.join(sorted(unknown))}.")
+        return cls(**{k: tuple(v) if isinstance(v, list) else v for k, v in values.items()})
