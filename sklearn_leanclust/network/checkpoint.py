@@ -23,7 +23,7 @@ from safetensors.torch import load, save
 from torch import Tensor
 
 from sklearn_leanclust._files import write_atomically
-from sklearn_leanclust.network.embedding import EMBEDDINGS
+from sklearn_leanclust.network import EMBEDDINGS
 from sklearn_leanclust.network.tied import TiedWeights
 from sklearn_leanclust.network.transformer import ClusteringTransformer
 from sklearn_leanclust.network.weights import DenseWeights
@@ -76,6 +76,7 @@ def save_checkpoint(
         record = json.loads(json.dumps(dict(metadata)))  # as it will be read: lists, string keys
     except TypeError as error:
         raise ValueError(f"metadata cannot be written as JSON: {error}.") from error
+    record.pop("sha256", None)  # of the file that the metadata were read from
     record |= {"format_version": FORMAT_VERSION, "package_version": version("sklearn_leanclust")}
     record["sha256"] = content_hash(copies, record)
     data = save(copies, metadata={KEY: canonical(record)})
