@@ -16,9 +16,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from sklearn_leanclust.meta.settings import REGULARIZERS
 from sklearn_leanclust.network.points import prepare
-
-REGULARIZERS = ("entropy", "l2")
 
 
 def smoothed_min(values: Tensor, tau: float, regularizer: str) -> Tensor:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass, fields
 
-from sklearn_leanclust.meta.objective import REGULARIZERS
-from sklearn_leanclust.meta.tasks import INITS, NOISES
-from sklearn_leanclust.network.embedding import EMBEDDINGS
+from sklearn_leanclust.network import EMBEDDINGS
 
 KINDS = ("tied", "dense")
+REGULARIZERS = ("entropy", "l2")
+NOISES = ("normal", "laplace", "gumbel", "lognormal", "cauchy")
+INITS = ("random", "k-means++")
 STARTS = ("random", "exact")
 
 
@@ -141,6 +142,14 @@ class TrainingSettings:
     def to_json(self) -> str:
         """Canonical JSON: the same settings give the same text."""
         return json.dumps(asdict(self), sort_keys=True)
+
+    def command(self) -> str:
+        """Command that trains with these settings."""
+        parts = ["python -m sklearn_leanclust train --out DIR"]
+        for name, value in asdict(self).items():
+            text = ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+            parts.append(f"--{name.replace('_', '-')} {text}")
+        return " ".join(parts)
 
     @classmethod
     def from_json(cls, text: str) -> TrainingSettings:

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Generator, Tensor
 
-NOISES = ("normal", "laplace", "gumbel", "lognormal", "cauchy")
-INITS = ("random", "k-means++")
+from sklearn_leanclust.meta.settings import INITS, NOISES
 
 
 @dataclass(frozen=True)

@@ -101,7 +101,8 @@ def train(
         out / WEIGHTS,
         run.network,
         settings=json.loads(settings.to_json()),
-        score={"validation_ratio_to_lloyd": run.ratio, "skipped_updates": run.skipped},
+        score={"ratio_to_lloyd": run.ratio, "skipped_updates": run.skipped},
+        recipe=settings.command(),
     )
     return run.network
 

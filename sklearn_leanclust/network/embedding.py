@@ -13,7 +13,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-EMBEDDINGS = ("binary", "onehot", "none")
+from sklearn_leanclust.network import EMBEDDINGS
 
 
 def code_size(embedding: str, n_clusters: int) -> int:
