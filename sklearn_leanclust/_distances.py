@@ -56,6 +56,32 @@ def blocks(n_samples: int, n_clusters: int) -> Iterator[slice]:
         yield slice(start, min(start + size, n_samples))
 
 
+def scored_blocks(
+    X: np.ndarray, centers: np.ndarray, frame: Frame
+) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
+    """Points block by block, in the frame, and their scores: the larger the nearer.
+
+    Yields
+    ------
+    part : slice
+    points : ndarray of shape (b, d)
+    scores : ndarray of shape (b, k)
+        ``x.c - |c|^2 / 2``. Both arrays are written over by the next block.
+    """
+    n, (k, d) = len(X), centers.shape
+    half_norms = 0.5 * np.einsum("kd,kd->k", centers, centers)
+    # the bias rides along as one more feature
+    augmented = np.concatenate([centers, -half_norms[:, None]], axis=1).T.copy()
+    size = min(n, max(16, BLOCK_SIZE // k))
+    points = np.ones((size, d + 1), dtype=centers.dtype)
+    scores = np.empty((size, k), dtype=centers.dtype)
+    for start in range(0, n, size):
+        part = slice(start, min(start + size, n))
+        length = part.stop - start
+        points[:length, :d] = frame.enter(X[part], centers.dtype)
+        yield part, points[:length, :d], np.matmul(points[:length], augmented, out=scores[:length])
+
+
 def assign(
     X: np.ndarray, centers: np.ndarray, frame: Frame, sample_weight: np.ndarray | None = None
 ) -> Assignment:
@@ -75,26 +101,52 @@ def assign(
     Assignment
     """
     n, (k, d) = len(X), centers.shape
-    dtype = centers.dtype
-    # |x - c|^2 = |x|^2 - 2 (x.c - |c|^2 / 2): the bias rides along as one more feature
-    half_norms = 0.5 * np.einsum("kd,kd->k", centers, centers)
-    augmented = np.concatenate([centers, -half_norms[:, None]], axis=1).T
     labels = np.empty(n, dtype=np.int32)
     inertia, sums, mass = 0.0, np.zeros((k, d)), np.zeros(k)
-    for part in blocks(n, k):
-        points = np.empty((part.stop - part.start, d + 1), dtype=dtype)
-        points[:, :d], points[:, d] = frame.enter(X[part], dtype), 1
-        nearest = (points @ augmented).argmax(axis=1)
+    for part, points, scores in scored_blocks(X, centers, frame):
+        nearest = scores.argmax(axis=1)
         labels[part] = nearest
-        points = points[:, :d]
-        gap = points - centers[nearest]  # direct differences: no cancellation in the inertia
-        squares = np.einsum("nd,nd->n", gap, gap)
-        weight = np.ones(len(points), dtype) if sample_weight is None else sample_weight[part]
+        squares = squared_gaps(points, centers[nearest])
+        weight = (
+            np.ones(len(points), centers.dtype) if sample_weight is None else sample_weight[part]
+        )
         inertia += float(squares @ weight)
         members = csr_matrix((weight, nearest, np.arange(len(points) + 1)), shape=(len(points), k))
         sums += members.T @ points
         mass += np.bincount(nearest, weights=weight, minlength=k)
     return Assignment(labels, inertia, sums, mass)
+
+
+def assign_two(
+    X: np.ndarray, centers: np.ndarray, frame: Frame
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Nearest and second-nearest centre of every point.
+
+    Parameters as in :func:`assign`; at least two centres.
+
+    Returns
+    -------
+    first, second : ndarrays of shape (n,), int32
+        Indices.
+    nearest, further : ndarrays of shape (n,), dtype of `centers`
+        Squared distances in the frame.
+    """
+    first, second = np.empty((2, len(X)), dtype=np.int32)
+    nearest, further = np.empty((2, len(X)), dtype=centers.dtype)
+    for part, points, scores in scored_blocks(X, centers, frame):
+        rows = np.arange(len(points))
+        first[part] = scores.argmax(axis=1)
+        scores[rows, first[part]] = -np.inf
+        second[part] = scores.argmax(axis=1)
+        nearest[part] = squared_gaps(points, centers[first[part]])
+        further[part] = squared_gaps(points, centers[second[part]])
+    return first, second, nearest, further
+
+
+def squared_gaps(points: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Squared distances row by row, by differences: no cancellation."""
+    gap = points - others
+    return np.einsum("nd,nd->n", gap, gap)
 
 
 def lloyd_step(centers: np.ndarray, found: Assignment) -> np.ndarray:

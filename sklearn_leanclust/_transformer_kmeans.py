@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from copy import deepcopy
 from numbers import Integral, Real
@@ -14,7 +15,8 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from sklearn_leanclust._base import CenterClusterer
 from sklearn_leanclust._distances import frame_around
-from sklearn_leanclust._seeding import Init, centers_in_frame
+from sklearn_leanclust._search import search_centers
+from sklearn_leanclust._seeding import Init
 
 if TYPE_CHECKING:
     import torch
@@ -25,11 +27,11 @@ if TYPE_CHECKING:
 class TransformerKMeans(CenterClusterer):
     """K-means clustering by a small attention layer.
 
-    Takes the place of :class:`sklearn.cluster.KMeans`. The layer moves the centres for `max_iter`
-    steps, from fresh tokens at each; the best centres seen are kept. It runs in ``fit`` only:
-    fitted attributes are NumPy arrays and ``predict`` is the nearest centre.
-
-    So far the weights of the layer are the analytic ones, with which a step is Lloyd's.
+    Takes the place of :class:`sklearn.cluster.KMeans`. A meta-trained layer moves the centres for
+    `max_iter` steps, in rounds; between them the least useful centres relocate to where the error
+    is, and the best centres seen are kept. Large data are sampled for this. A few exact steps on
+    all points end it. The network runs in ``fit`` only: fitted attributes are NumPy arrays and
+    ``predict`` is the nearest centre.
 
     Parameters
     ----------
@@ -40,25 +42,31 @@ class TransformerKMeans(CenterClusterer):
         Initial centres, as in :class:`sklearn.cluster.KMeans`; a callable gets the data in their
         own units.
     n_init : "auto" or int, default="auto"
-        Number of starts, of which the best result is kept. ``"auto"`` makes one.
+        Number of starts, of which the best result is kept. ``"auto"`` makes one, which on small
+        data goes on in several branches.
     max_iter : int, default=20
-        Largest number of steps of the network from one start.
+        Number of steps of the network from one start.
     tol : float, default=1e-4
-        Steps end when the squared movement of all centres is at most `tol` times the mean variance
-        of the features.
+        The exact steps end when the squared movement of all centres is at most `tol` times the mean
+        variance of the features.
     embedding : {"binary", "onehot"}, default="binary"
         Code that tells the clusters apart in the network.
     regularizer : {"entropy", "l2"}, default="entropy"
-        Regularizer of the smoothed min that weights are trained with. Exact weights have none.
+        Regularizer of the smoothed min that the weights were trained with. Exact weights have none.
     tau : float, default=0.1
-        Strength of the regularizer. Exact weights have none.
-    weights : "exact" or ClusteringTransformer, default="exact"
-        Weights of the network: the analytic ones, or a network of one's own, which then sets
-        `embedding`, `regularizer` and `tau` itself.
+        Strength of the regularizer, in units of the variance within clusters. Exact weights have
+        none.
+    weights : {"tied", "dense", "exact"}, path or ClusteringTransformer, default="tied"
+        Weights of the network. ``"tied"``: a few learned scalars that serve data of any size.
+        ``"dense"``: learned matrices for one number of features and clusters. ``"exact"``: the
+        analytic ones, with which a step is Lloyd's. A path names a file that training wrote. A path
+        or a network sets `embedding`, `regularizer` and `tau` itself. Learned weights that do not
+        come with the package are trained at first use and kept in the user's cache, or in the
+        folder that the variable SKLEARN_LEANCLUST_CACHE names.
     device : str or torch.device, default="auto"
         Where the network runs. ``"auto"`` takes a GPU where there is one.
     verbose : int, default=0
-        Above 0, prints the objective of each start.
+        Above 0, prints the number of steps and the inertia.
     random_state : int, RandomState instance or None, default=None
         Draws the initial centres. The same seed gives the same result.
 
@@ -71,7 +79,7 @@ class TransformerKMeans(CenterClusterer):
     inertia_ : float
         Sum of squared distances to the nearest centre, weighted by the sample weights.
     n_iter_ : int
-        Number of steps made from the best start.
+        Number of steps of the network from the best start.
     n_features_in_ : int
         Number of features seen during fit.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -102,7 +110,7 @@ class TransformerKMeans(CenterClusterer):
         "embedding": [StrOptions({"binary", "onehot"})],
         "regularizer": [StrOptions({"entropy", "l2"})],
         "tau": [Interval(Real, 0, None, closed="neither")],
-        "weights": [StrOptions({"exact"}), HasMethods(["forward", "state_dict"])],
+        "weights": [str, os.PathLike, HasMethods(["forward", "state_dict"])],
         "verbose": ["verbose"],
     }
 
@@ -117,7 +125,7 @@ class TransformerKMeans(CenterClusterer):
         embedding: str = "binary",
         regularizer: str = "entropy",
         tau: float = 0.1,
-        weights: str | ClusteringTransformer = "exact",
+        weights: str | os.PathLike | ClusteringTransformer = "tied",
         device: str | torch.device = "auto",
         verbose: int = 0,
         random_state: int | np.random.RandomState | None = None,
@@ -152,41 +160,31 @@ class TransformerKMeans(CenterClusterer):
         -------
         self : TransformerKMeans
         """
-        import torch  # here, so that importing the package stays fast
-
         from sklearn_leanclust.network.device import resolve_device
-        from sklearn_leanclust.network.iterate import iterate
 
         device = resolve_device(self.device)
         X, weight = self._check_training_data(X, sample_weight)
         frame = frame_around(X)
-        random_state = check_random_state(self.random_state)
-        starts = np.stack(
-            [
-                centers_in_frame(X, frame, self.init, self.n_clusters, weight, random_state)
-                for _ in range(self._count_starts())
-            ]
-        )  # (B, k, d)
-        points = frame.enter(X, X.dtype)
-        result = iterate(
-            self._network().to(device=device, dtype=torch.from_numpy(points).dtype),
-            torch.from_numpy(points)[None].to(device),
-            torch.from_numpy(starts).to(device),
-            None if weight is None else torch.tensor(weight, device=device)[None],
-            n_steps=self.max_iter,
-            tol=self.tol * float(points.var(axis=0).mean()),
+        variance = float(np.mean(np.var(X, axis=0, dtype=np.float64))) / frame.scale**2
+        centers, self.n_iter_ = search_centers(
+            X,
+            weight,
+            frame,
+            self._network().to(device),
+            init=self.init,
+            n_clusters=self.n_clusters,
+            n_init=self._count_starts(),
+            max_iter=self.max_iter,
+            tol=self.tol * variance,
+            device=device,
+            random_state=check_random_state(self.random_state),
         )
-        if self.verbose:
-            for objective, steps in zip(result.objective, result.n_steps, strict=True):
-                value = float(objective) * frame.scale**2
-                print(f"{int(steps)} steps, inertia {value:.6g}")
-        best = int(result.objective.argmin())
-        self.n_iter_ = int(result.n_steps[best])
-        centers = result.centers[best].cpu().numpy()
         self._set_centers(X, frame.leave(centers, X.dtype), weight)
+        if self.verbose:
+            print(f"{self.n_iter_} steps of the network, inertia {self.inertia_:.6g}")
         return self
 
-    def _count_starts(self) -> int:
+    def _count_starts(self) -> int | str:
         given = not isinstance(self.init, str) and not callable(self.init)
         if given and self.n_init not in ("auto", 1):
             warnings.warn(
@@ -195,12 +193,32 @@ class TransformerKMeans(CenterClusterer):
                 RuntimeWarning,
                 stacklevel=3,
             )
-        return 1 if given or self.n_init == "auto" else self.n_init
+        return 1 if given else self.n_init
 
     def _network(self) -> ClusteringTransformer:
+        """Network of its own, which may be moved to a device."""
         from sklearn_leanclust.network.transformer import ClusteringTransformer
         from sklearn_leanclust.network.weights import ExactWeights
 
-        if isinstance(self.weights, str):
+        if hasattr(self.weights, "forward"):
+            return deepcopy(self.weights)
+        if self.weights == "exact":
             return ClusteringTransformer(ExactWeights(), self.embedding)
-        return deepcopy(self.weights)  # moved to a device and dtype, which is not the caller's
+        from sklearn_leanclust.network.checkpoint import load_network
+        from sklearn_leanclust.network.shipped import find_shipped
+
+        if self.weights not in ("tied", "dense"):
+            return load_network(self.weights)[0]
+        size = (self.n_features_in_, self.n_clusters)
+        recipe = (self.weights, self.embedding, self.regularizer, float(self.tau))
+        shipped = find_shipped(*recipe, *size)
+        if shipped is not None:
+            return load_network(shipped)[0]
+        from sklearn_leanclust.meta.cache import load_or_train
+        from sklearn_leanclust.meta.settings import TrainingSettings
+
+        kind, embedding, regularizer, tau = recipe
+        named = {"embedding": embedding, "regularizer": regularizer, "tau": tau}
+        if kind == "tied":
+            return load_or_train(TrainingSettings(**named))
+        return load_or_train(TrainingSettings.dense(*size, **named))

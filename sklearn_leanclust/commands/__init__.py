@@ -5,4 +5,4 @@ Bad input is a ValueError or OSError. What takes long to import is imported in `
 ``--help`` and mistakes in the arguments answer at once.
 """
 
-COMMANDS = ("fit", "predict", "train", "weights", "bench")
+COMMANDS = ("fit", "predict", "train", "weights", "bench", "experiment")

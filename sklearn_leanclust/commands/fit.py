@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> None:
     X = table.numbers(names)
 
     # slow to import, and loaded before the clock starts
-    import sklearn_leanclust.network.iterate  # noqa: F401
+    import sklearn_leanclust.network.search  # noqa: F401
     from sklearn_leanclust import TransformerKMeans
     from sklearn_leanclust.commands._model_file import ClusterModel, Scaling
     from sklearn_leanclust.commands._report import comparison_lines, size_lines, timed_fit

@@ -25,12 +25,8 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
 
 def run_list(args: argparse.Namespace) -> None:
     """One line for each file."""
-    from sklearn_leanclust.network.checkpoint import load_network
-
     for place, path in places():
-        score = load_network(path)[1]["score"]["ratio_to_lloyd"]
-        size = path.stat().st_size
-        print(f"{place:8}{path.stem:48}{size:8} bytes  {score:.4f} times Lloyd's objective")
+        print(f"{place:8}{path.stem:48}{path.stat().st_size:8} bytes  {score_of(path)}")
 
 
 def run_show(args: argparse.Namespace) -> None:
@@ -51,20 +47,31 @@ def run_verify(args: argparse.Namespace) -> None:
     for path in paths:
         try:
             load_network(path)
-        except CheckpointError as error:
+        except (CheckpointError, OSError) as error:
             broken.append(str(error))
     if broken:
         raise ValueError(" ".join(broken))
-    print(f"{len(paths)} files are whole")
+    print(f"whole: {len(paths)} of {len(paths)} files")
+
+
+def score_of(path: Path) -> str:
+    """Score of weights as text; a broken file is none of the list's business but to say so."""
+    from sklearn_leanclust.network.checkpoint import CheckpointError, load_network
+
+    try:
+        score = load_network(path)[1]["score"]
+    except (CheckpointError, OSError):
+        return f"broken, see: weights verify {path.stem}"
+    ratio = score.get("ratio_to_lloyd")
+    return f"{ratio:.4f} times Lloyd's objective" if isinstance(ratio, float) else "no score"
 
 
 def places() -> list[tuple[str, Path]]:
     """All weights there are, and where."""
-    from sklearn_leanclust.meta.cache import cache_folder
+    from sklearn_leanclust.meta.cache import cached_files
     from sklearn_leanclust.network.shipped import shipped_files
 
-    cached = sorted(cache_folder().glob("*.safetensors"))
-    return [("shipped", p) for p in shipped_files()] + [("cached", p) for p in cached]
+    return [("shipped", p) for p in shipped_files()] + [("cached", p) for p in cached_files()]
 
 
 def find(name: str) -> Path:

@@ -28,8 +28,10 @@ class TrainingSettings:
     embedding : {"binary", "onehot", "none"}
     regularizer : {"entropy", "l2"}
     tau : float
-        Strength of the regularizer, in units of what Lloyd's steps reach on the same task from the
-        same start, so that tasks of all sizes count alike.
+        Strength of the regularizer. Its unit is the mean squared distance that Lloyd's steps reach
+        on the same task from the same start, over the number of features, so that it means the same
+        for all tasks: with entropy and tau = 2 the minimiser is the posterior of a mixture of round
+        Gaussians of that variance.
     noises : tuple of str
         Families of noise; one is drawn for each update.
     scale : pair of float
@@ -74,11 +76,11 @@ class TrainingSettings:
     n_clusters: tuple[int, int] = (3, 48)
     points_per_cluster: tuple[int, int] = (15, 60)
     n_tasks: int = 24
-    n_steps: tuple[int, int] = (3, 10)
+    n_steps: tuple[int, int] = (4, 20)
     init: str = "k-means++"
     start: str = "exact"
     sharpness: float = 5.0
-    n_updates: int = 600
+    n_updates: int = 400
     learning_rate: float = 0.05
     clip_norm: float = 0.5
     skip_limit: int = 100
@@ -126,13 +128,13 @@ class TrainingSettings:
         """Defaults for the single step of dense weights of one size."""
         defaults = {
             "noises": ("normal", "laplace", "gumbel"),
-            "scale": (0.5, 0.5),
+            "scale": (0.3, 0.3),
             "points_per_cluster": (25, 25),
             "n_tasks": 32,
             "n_steps": (1, 1),
             "init": "random",
-            "n_updates": 6000,
-            "learning_rate": 3e-3,
+            "n_updates": 4000,
+            "learning_rate": 1e-2,
             "clip_norm": 1.0,
             "checkpoint_every": 500,
         }

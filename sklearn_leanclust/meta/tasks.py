@@ -83,31 +83,6 @@ def sample_noise(noise: str, shape: tuple[int, ...], generator: Generator) -> Te
     return draw.float()
 
 
-def standardise(X: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Centre tasks and divide each by one scalar.
-
-    The scalar is robust: the median over points of the distance to the coordinatewise median,
-    over ``sqrt(d)``, so that a few far points do not press all others together.
-
-    Parameters
-    ----------
-    X : Tensor of shape (B, n, d)
-
-    Returns
-    -------
-    X : Tensor of shape (B, n, d)
-        ``(X - offset) / scale``.
-    offset : Tensor of shape (B, 1, d)
-    scale : Tensor of shape (B, 1, 1)
-        1 where at least half of the points are the same.
-    """
-    offset = X.median(dim=1, keepdim=True).values
-    distance = (X - offset).square().mean(-1, keepdim=True).sqrt()  # (B, n, 1)
-    scale = distance.median(dim=1, keepdim=True).values
-    scale = torch.where(scale > 0, scale, torch.ones_like(scale))
-    return (X - offset) / scale, offset, scale
-
-
 def initial_centers(X: Tensor, n_clusters: int, init: str, generator: Generator) -> Tensor:
     """Draw initial centres among the points of each task.
 

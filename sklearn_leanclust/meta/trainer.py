@@ -14,9 +14,10 @@ from tqdm import tqdm
 
 from sklearn_leanclust.meta.objective import kmeans_objective, smoothed_objective
 from sklearn_leanclust.meta.settings import TrainingSettings
-from sklearn_leanclust.meta.tasks import TaskFamily, initial_centers, standardise
+from sklearn_leanclust.meta.tasks import TaskFamily, initial_centers
 from sklearn_leanclust.network.checkpoint import load_checkpoint, save_checkpoint, save_network
 from sklearn_leanclust.network.device import resolve_device
+from sklearn_leanclust.network.points import standardise
 from sklearn_leanclust.network.tied import TiedWeights
 from sklearn_leanclust.network.transformer import ClusteringTransformer
 from sklearn_leanclust.network.weights import DenseWeights, ExactWeights
@@ -234,12 +235,14 @@ def run_steps(network: ClusteringTransformer, X: Tensor, centers: Tensor, n_step
 
 
 def batch_loss(network: ClusteringTransformer, batch: Batch, settings: TrainingSettings) -> Tensor:
-    """Mean smoothed objective, in units of what Lloyd's steps reach on each task."""
+    """Mean smoothed objective, over what Lloyd's steps reach on each task."""
     centers = run_steps(network, batch.X, batch.centers, batch.n_steps)
-    unit = batch.reference.sqrt()[:, None, None]
-    return smoothed_objective(
+    n_features = batch.X.shape[-1]
+    unit = (batch.reference / n_features).sqrt()[:, None, None]
+    objective = smoothed_objective(
         batch.X / unit, centers / unit, settings.tau, settings.regularizer
-    ).mean()
+    )
+    return objective.mean() / n_features
 
 
 @torch.no_grad()

@@ -221,7 +221,7 @@ def load_network(path: str | Path) -> tuple[ClusteringTransformer, dict[str, Any
         If the file is no sound checkpoint, or its tensors are not those of the network.
     """
     tensors, metadata = load_checkpoint(path)
-    if not isinstance(metadata.get("network"), dict):
+    if not all(isinstance(metadata.get(name), dict) for name in ("network", "settings", "score")):
         raise CheckpointError(f"{path} is a checkpoint without a network in it.")
     try:
         # no memory is taken for what the file only says it holds

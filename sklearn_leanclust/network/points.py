@@ -56,3 +56,28 @@ def product(left: Tensor, right: Tensor) -> Tensor:
         flat = left.reshape(-1, left.shape[-1]) @ right[0]
         return flat.view(*left.shape[:2], -1)
     return left @ right
+
+
+def standardise(X: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Centre tasks and divide each by one scalar.
+
+    The scalar is robust: the median over points of the distance to the coordinatewise median,
+    over ``sqrt(d)``, so that a few far points do not press all others together.
+
+    Parameters
+    ----------
+    X : Tensor of shape (B, n, d)
+
+    Returns
+    -------
+    X : Tensor of shape (B, n, d)
+        ``(X - offset) / scale``.
+    offset : Tensor of shape (B, 1, d)
+    scale : Tensor of shape (B, 1, 1)
+        1 where at least half of the points are the same.
+    """
+    offset = X.median(dim=1, keepdim=True).values
+    distance = (X - offset).square().mean(-1, keepdim=True).sqrt()  # (B, n, 1)
+    scale = distance.median(dim=1, keepdim=True).values
+    scale = torch.where(scale > 0, scale, torch.ones_like(scale))
+    return (X - offset) / scale, offset, scale

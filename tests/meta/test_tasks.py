@@ -10,8 +10,8 @@ from sklearn_leanclust.meta.tasks import (
     TaskFamily,
     initial_centers,
     sample_noise,
-    standardise,
 )
+from sklearn_leanclust.network.points import standardise
 
 ORACLES = {
     "normal": scipy.stats.norm,

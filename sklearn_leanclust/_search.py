@@ -1,0 +1,150 @@
+"""From points to centres: the network on a sample, then exact steps on all points."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from sklearn_leanclust._distances import Frame, assign
+from sklearn_leanclust._exact import exact_steps
+from sklearn_leanclust._seeding import Init, centers_in_frame
+
+if TYPE_CHECKING:
+    import torch
+
+    from sklearn_leanclust.network.transformer import ClusteringTransformer
+
+SAMPLE_PER_CLUSTER = 256  # points of a sample for each centre
+LARGEST_BATCH = 2**24  # scores at once, starts x branches x centres x points: 64 MB in float32
+
+
+class Tuning(NamedTuple):
+    """Constants of the search, tuned on the development sets of the benchmark."""
+
+    first: int = 6  # steps of the first round
+    later: int = 4  # steps of each later one
+    share: tuple[float, float] = (0.2, 0.02)  # of the centres that relocate, first and last time
+    n_trials: int = 8  # points drawn for each of them
+    work: int = 60_000  # centres x points up to which a start branches
+    most_branches: int = 4
+
+
+def search_centers(
+    X: np.ndarray,
+    sample_weight: np.ndarray | None,
+    frame: Frame,
+    network: ClusteringTransformer,
+    *,
+    init: Init,
+    n_clusters: int,
+    n_init: int | str,
+    max_iter: int,
+    tol: float,
+    device: torch.device,
+    random_state: np.random.RandomState,
+    tuning: Tuning = Tuning(),  # noqa: B008 - a constant
+) -> tuple[np.ndarray, int]:
+    """Find centres.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+    sample_weight : ndarray of shape (n,) or None
+    frame : Frame
+        Around `X`.
+    network : ClusteringTransformer
+        On `device`, with weights of the dtype it is to run in.
+    init, n_clusters, n_init, max_iter, tol
+        Parameters of `TransformerKMeans`; `n_init` is "auto" or a number.
+    device : torch.device
+    random_state : RandomState
+    tuning : Tuning
+
+    Returns
+    -------
+    centers : ndarray of shape (k, d)
+        In the frame.
+    n_iter : int
+        Steps of the network from each start.
+    """
+    import torch
+
+    from sklearn_leanclust.network.points import prepare
+    from sklearn_leanclust.network.search import plan_rounds, search
+
+    rows = sample_rows(len(X), n_clusters, sample_weight, random_state)
+    some, some_weight = X, sample_weight
+    if rows is not None:
+        some = X[rows]
+        some_weight = None if sample_weight is None else sample_weight[rows]
+
+    def start() -> np.ndarray:
+        source = (some, some_weight) if isinstance(init, str) else (X, sample_weight)
+        return centers_in_frame(source[0], frame, init, n_clusters, source[1], random_state)
+
+    n_starts = 1 if n_init == "auto" else n_init
+    starts = [start() for _ in range(n_starts)]
+    dtype = network_dtype(network, X.dtype)
+    points = prepare(
+        torch.from_numpy(frame.enter(some, X.dtype)).to(device, dtype)[None],
+        None if some_weight is None else torch.tensor(some_weight)[None].to(device, dtype),
+    )
+    rounds = plan_rounds(
+        max_iter, n_clusters, first=tuning.first, later=tuning.later, share=tuning.share
+    )
+    size = n_clusters * len(some)
+    n_branches = max(1, min(tuning.most_branches, tuning.work // (size * n_starts)))
+    generator = torch.Generator(device).manual_seed(int(random_state.randint(2**31 - 1)))
+    best, least = None, np.inf
+    at_once = max(1, LARGEST_BATCH // (size * n_branches))
+    for first in range(0, n_starts, at_once):
+        found = search(
+            network,
+            points,
+            torch.from_numpy(np.stack(starts[first : first + at_once])).to(device, dtype),
+            rounds,
+            n_branches=n_branches,
+            n_trials=tuning.n_trials,
+            generator=generator,
+        )
+        winner = int(found.objective.argmin())
+        if best is None or float(found.objective[winner]) < least:
+            best, least = found.centers[winner].cpu().numpy(), float(found.objective[winner])
+
+    centers = best.astype(X.dtype)
+    if not isinstance(init, str):  # a start that was given may be better on all points
+        inertias = [assign(X, c, frame, sample_weight).inertia for c in (centers, *starts)]
+        centers = (centers, *starts)[int(np.argmin(inertias))]
+    relocating = random_state if rows is not None and n_clusters > 1 else None
+    return exact_steps(X, centers, frame, sample_weight, tol, relocating), sum(
+        r.n_steps for r in rounds
+    )
+
+
+def sample_rows(
+    n_samples: int,
+    n_clusters: int,
+    sample_weight: np.ndarray | None,
+    random_state: np.random.RandomState,
+) -> np.ndarray | None:
+    """Rows that the network sees, in order; None for all of them."""
+    wanted = SAMPLE_PER_CLUSTER * n_clusters
+    if n_samples <= 1.5 * wanted:
+        return None
+    if sample_weight is None:
+        return np.sort(random_state.choice(n_samples, wanted, replace=False))
+    weighty = np.flatnonzero(sample_weight)
+    if len(weighty) <= wanted:
+        return None
+    return np.sort(random_state.choice(weighty, wanted, replace=False))
+
+
+def network_dtype(network: ClusteringTransformer, dtype: np.dtype) -> torch.dtype:
+    """float32, except for exact weights, whose steps are to be Lloyd's to the last digit."""
+    import torch
+
+    from sklearn_leanclust.network.weights import ExactWeights
+
+    exact = isinstance(network.weights, ExactWeights) and dtype == np.float64
+    return torch.float64 if exact else torch.float32
