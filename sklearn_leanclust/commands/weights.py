@@ -51,11 +51,11 @@ def run_verify(args: argparse.Namespace) -> None:
             broken.append(str(error))
     if broken:
         raise ValueError(" ".join(broken))
-    print(f"whole: {len(paths)} of {len(paths)} files")
+    print(f"whole files: {len(paths)}")
 
 
 def score_of(path: Path) -> str:
-    """Score of weights as text; a broken file is none of the list's business but to say so."""
+    """Score of weights as text, or that their file is broken."""
     from sklearn_leanclust.network.checkpoint import CheckpointError, load_network
 
     try:

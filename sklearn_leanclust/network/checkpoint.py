@@ -222,7 +222,7 @@ def load_network(path: str | Path) -> tuple[ClusteringTransformer, dict[str, Any
     """
     tensors, metadata = load_checkpoint(path)
     if not all(isinstance(metadata.get(name), dict) for name in ("network", "settings", "score")):
-        raise CheckpointError(f"{path} is a checkpoint without a network in it.")
+        raise CheckpointError(f"{path} is a checkpoint, but not one of a network.")
     try:
         # no memory is taken for what the file only says it holds
         with torch.device("meta"):
