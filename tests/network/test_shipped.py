@@ -13,8 +13,8 @@ from sklearn_leanclust.network.shipped import file_stem, find_shipped, shipped_f
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch) -> Path:
-    """Another folder in place of the package's."""
-    for name in ("tied-binary-l2-1.0", "tied-onehot-entropy-0.1", "dense-onehot-l2-1.0-d4-k8"):
+    """Another folder in place of the package's, with a tau that nothing else asks for."""
+    for name in ("tied-binary-l2-7.0", "tied-onehot-entropy-0.1", "dense-onehot-l2-7.0-d4-k8"):
         (tmp_path / f"{name}.safetensors").touch()
     (tmp_path / "README.md").touch()
     monkeypatch.setattr(shipped, "_folder", lambda: tmp_path)
@@ -29,21 +29,21 @@ def test_names():
 
 
 def test_what_is_shipped_is_found(folder):
-    assert find_shipped("tied", "binary", "l2", 1) == folder / "tied-binary-l2-1.0.safetensors"
-    assert find_shipped("tied", "binary", "l2", 1.0, 3, 7) is not None
-    assert find_shipped("dense", "onehot", "l2", 1.0, 4, 8) is not None
+    assert find_shipped("tied", "binary", "l2", 7) == folder / "tied-binary-l2-7.0.safetensors"
+    assert find_shipped("tied", "binary", "l2", 7.0, 3, 7) is not None
+    assert find_shipped("dense", "onehot", "l2", 7.0, 4, 8) is not None
 
 
 def test_what_is_not_shipped_is_not_found(folder):
-    assert find_shipped("tied", "binary", "l2", 0.1) is None
-    assert find_shipped("dense", "onehot", "l2", 1.0, 8, 4) is None
-    assert find_shipped("dense", "onehot", "l2", 1.0) is None
+    assert find_shipped("tied", "binary", "l2", 0.7) is None
+    assert find_shipped("dense", "onehot", "l2", 7.0, 8, 4) is None
+    assert find_shipped("dense", "onehot", "l2", 7.0) is None
 
 
 def test_files_are_listed_by_name(folder):
     assert [path.stem for path in shipped_files()] == [
-        "dense-onehot-l2-1.0-d4-k8",
-        "tied-binary-l2-1.0",
+        "dense-onehot-l2-7.0-d4-k8",
+        "tied-binary-l2-7.0",
         "tied-onehot-entropy-0.1",
     ]
 
