@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import operator
 from dataclasses import asdict, dataclass, fields
 
 from sklearn_leanclust.network import EMBEDDINGS
@@ -19,6 +21,8 @@ class TrainingSettings:
     """Settings of one training run.
 
     Ranges are pairs (low, high), both included; sizes are drawn log-uniformly, one for each update.
+    Numbers are stored as plain ints and floats, whatever type they come in, and lists as tuples, so
+    that equal settings have the same JSON.
 
     Parameters
     ----------
@@ -49,6 +53,8 @@ class TrainingSettings:
         always start near the exact ones.
     sharpness : float
         Of the exact start of dense weights.
+    n_knots : int
+        Number of shares of the steps at which the scalars of tied weights are learned.
     n_updates : int
     learning_rate : float
         Of Adam at its height; it rises over the first 5 % and then falls to 0 as a cosine.
@@ -63,7 +69,7 @@ class TrainingSettings:
     Raises
     ------
     ValueError
-        If a value is out of range or unknown.
+        If a value is out of range, unknown, or of another type than the default.
     """
 
     kind: str = "tied"
@@ -80,6 +86,7 @@ class TrainingSettings:
     init: str = "k-means++"
     start: str = "exact"
     sharpness: float = 5.0
+    n_knots: int = 4
     n_updates: int = 400
     learning_rate: float = 0.05
     clip_norm: float = 0.5
@@ -88,6 +95,9 @@ class TrainingSettings:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        for field in fields(self):
+            value = plain(field.name, getattr(self, field.name), field.default)
+            object.__setattr__(self, field.name, value)
         known = {
             "kind": KINDS,
             "embedding": EMBEDDINGS,
@@ -105,12 +115,20 @@ class TrainingSettings:
                 raise ValueError(f"noises={noise!r} is unknown; use some of {', '.join(NOISES)}.")
         for name in ("scale", "n_features", "n_clusters", "points_per_cluster", "n_steps"):
             low, high = getattr(self, name)
-            if not 0 < low <= high:
+            if not 0 < low <= high < math.inf:
                 raise ValueError(f"{name}={low},{high} must be a range of positive numbers.")
         for name in ("tau", "n_tasks", "n_updates", "learning_rate", "clip_norm", "sharpness",
-                     "checkpoint_every"):  # fmt: skip
-            if not getattr(self, name) > 0:
-                raise ValueError(f"{name}={getattr(self, name)!r} must be positive.")
+                     "n_knots", "checkpoint_every"):  # fmt: skip
+            if not 0 < getattr(self, name) < math.inf:
+                raise ValueError(f"{name}={getattr(self, name)!r} must be positive and finite.")
+        for name in ("skip_limit", "seed"):
+            if not 0 <= getattr(self, name) < 2**63:
+                raise ValueError(f"{name}={getattr(self, name)!r} must be from 0 to 2**63 - 1.")
+        if self.points_per_cluster[0] == 1:
+            raise ValueError(
+                "points_per_cluster must be at least 2: with a centre on each point nothing "
+                "is left to learn."
+            )
         if not self.noises:
             raise ValueError(f"noises is empty; use some of {', '.join(NOISES)}.")
         if self.kind == "tied" and self.embedding == "none":
@@ -161,3 +179,21 @@ class TrainingSettings:
         if unknown:
             raise ValueError(f"unknown training settings: {', '.join(sorted(unknown))}.")
         return cls(**{k: tuple(v) if isinstance(v, list) else v for k, v in values.items()})
+
+
+def plain(name: str, value: object, default: object) -> object:
+    """Value of a setting in the type of its default."""
+    try:
+        if isinstance(default, tuple) and not isinstance(value, str):
+            values = tuple(plain(name, one, default[0]) for one in value)
+            if isinstance(default[0], str) or len(values) == 2:
+                return values
+        elif isinstance(default, str) and isinstance(value, str):
+            return value
+        elif isinstance(default, int):
+            return operator.index(value)
+        elif isinstance(default, float) and not isinstance(value, str):
+            return float(value)
+    except (TypeError, ValueError):
+        pass
+    raise ValueError(f"{name}={value!r} must be of the kind of {default!r}.")

@@ -12,6 +12,7 @@ import torch
 from torch import Generator, Tensor
 from tqdm import tqdm
 
+from sklearn_leanclust._files import write_atomically
 from sklearn_leanclust.meta.objective import kmeans_objective, smoothed_objective
 from sklearn_leanclust.meta.settings import TrainingSettings
 from sklearn_leanclust.meta.tasks import TaskFamily, initial_centers
@@ -69,7 +70,7 @@ def train(
     Raises
     ------
     ValueError
-        If `resume` finds a checkpoint of other settings.
+        If `out` holds a checkpoint and `resume` is false, or the checkpoint is of other settings.
     TrainingError
         If more than ``settings.skip_limit`` updates had a loss or gradient that is not finite. The
         last good checkpoint stays.
@@ -77,8 +78,14 @@ def train(
     out = Path(out)
     out.mkdir(parents=True, exist_ok=True)
     run = TrainingRun(settings, resolve_device(device))
-    if resume and (out / CHECKPOINT).exists():
+    if (out / CHECKPOINT).exists():
+        if not resume:
+            raise ValueError(
+                f"{out / CHECKPOINT} is of an earlier run; resume it, or train in another folder."
+            )
         run.restore(out / CHECKPOINT)
+    for partial in out.glob(".*.partial"):  # left by a process that was killed as it wrote
+        partial.unlink()
     keep_metrics(out / METRICS, before=run.update)
     if run.update == 0:
         run.record(out)
@@ -102,7 +109,11 @@ def train(
         out / WEIGHTS,
         run.network,
         settings=json.loads(settings.to_json()),
-        score={"ratio_to_lloyd": run.ratio, "skipped_updates": run.skipped},
+        score={
+            "ratio_to_lloyd": run.ratio,
+            "best_ratio_to_lloyd": run.best,
+            "skipped_updates": run.skipped,
+        },
         recipe=settings.command(),
     )
     return run.network
@@ -111,12 +122,14 @@ def train(
 class TrainingRun:
     """The state of a run: network, Adam, generator, counters."""
 
+    COUNTERS = ("update", "skipped", "ratio", "best")
+
     def __init__(self, settings: TrainingSettings, device: torch.device) -> None:
         self.settings = settings
         self.generator = Generator(device).manual_seed(settings.seed)
         self.network = initial_network(settings, self.generator).to(device)
         self.adam = torch.optim.Adam(self.network.parameters())
-        self.update, self.skipped, self.ratio = 0, 0, math.nan
+        self.update, self.skipped, self.ratio, self.best = 0, 0, math.nan, math.inf
         validation = Generator(device).manual_seed(VALIDATION_SEED)
         self.validation = [sample_batch(settings, validation) for _ in range(VALIDATION_BATCHES)]
 
@@ -141,23 +154,38 @@ class TrainingRun:
     def record(self, out: Path, loss: float = math.nan) -> None:
         """Validate, write a line of metrics and a checkpoint."""
         self.ratio = validation_ratio(self.network, self.validation)
+        self.best = min(self.best, self.ratio)
         line = {"update": self.update, "loss": loss, "ratio": self.ratio, "skipped": self.skipped}
         with open(out / METRICS, "a") as file:
-            file.write(json.dumps(line) + "\n")
+            file.write(json.dumps({k: v if math.isfinite(v) else None for k, v in line.items()}))
+            file.write("\n")
         state = {f"network.{name}": value for name, value in self.network.state_dict().items()}
         for index, values in self.adam.state_dict()["state"].items():
             state |= {f"adam.{index}.{name}": value for name, value in values.items()}
         state["generator"] = self.generator.get_state()
-        counters = {"update": self.update, "skipped": self.skipped, "ratio": self.ratio}
-        settings = json.loads(self.settings.to_json())
-        save_checkpoint(out / CHECKPOINT, state, {"settings": settings, "counters": counters})
+        about = {
+            "settings": json.loads(self.settings.to_json()),
+            "device": self.generator.device.type,
+            "counters": {name: getattr(self, name) for name in self.COUNTERS},
+        }
+        save_checkpoint(out / CHECKPOINT, state, about)
 
     def restore(self, path: Path) -> None:
         """Take up the state of a checkpoint."""
-        state, metadata = load_checkpoint(path)
-        settings = TrainingSettings.from_json(json.dumps(metadata["settings"]))
-        if settings != self.settings:
-            raise ValueError(f"{path} is of other settings; resume with those, or train elsewhere.")
+        state, about = load_checkpoint(path)
+        if "counters" not in about:
+            raise ValueError(f"{path} is not the checkpoint of a training run.")
+        ours, theirs = json.loads(self.settings.to_json()), about["settings"]
+        differing = sorted(name for name in ours | theirs if ours.get(name) != theirs.get(name))
+        if differing:
+            raise ValueError(
+                f"{path} is of a run with other values of {', '.join(differing)}; resume it with "
+                "those, or train in another folder."
+            )
+        if about["device"] != self.generator.device.type:
+            raise ValueError(
+                f"{path} is of a run with device={about['device']!r}; resume it there."
+            )
         self.network.load_state_dict(
             {name.removeprefix("network."): v for name, v in state.items() if "network." in name}
         )
@@ -169,15 +197,14 @@ class TrainingRun:
         groups = self.adam.state_dict()["param_groups"]
         self.adam.load_state_dict({"state": moments, "param_groups": groups})
         self.generator.set_state(state["generator"])
-        self.update = metadata["counters"]["update"]
-        self.skipped = metadata["counters"]["skipped"]
-        self.ratio = metadata["counters"]["ratio"]
+        for name in self.COUNTERS:
+            setattr(self, name, about["counters"][name])
 
 
 def initial_network(settings: TrainingSettings, generator: Generator) -> ClusteringTransformer:
     """Network before the first update."""
     if settings.kind == "tied":
-        return ClusteringTransformer(TiedWeights(), settings.embedding)
+        return ClusteringTransformer(TiedWeights(settings.n_knots), settings.embedding)
     weights = DenseWeights(settings.n_features[0], settings.n_clusters[0], settings.embedding).to(
         generator.device
     )
@@ -261,4 +288,5 @@ def keep_metrics(path: Path, before: int) -> None:
         return
     lines = [line for line in path.read_text().splitlines() if line.endswith("}")]
     kept = [line for line in lines if before > 0 and json.loads(line)["update"] <= before]
-    path.write_text("".join(f"{line}\n" for line in kept))
+    with write_atomically(path) as file:
+        file.write("".join(f"{line}\n" for line in kept).encode())
