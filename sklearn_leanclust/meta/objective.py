@@ -13,6 +13,8 @@ Astudillo, "From softmax to sparsemax" (ICML 2016).
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -28,21 +30,21 @@ def smoothed_min(values: Tensor, tau: float, regularizer: str) -> Tensor:
     values : Tensor of shape (..., k), float32 or float64
         Finite values of any size. ``inf`` is never chosen unless it is alone; NaN gives NaN.
     tau : float
-        Strength of the regularizer, above 0, in the units of `values`.
+        Strength of the regularizer, positive and finite, in the units of `values`.
     regularizer : {"entropy", "l2"}
 
     Returns
     -------
     Tensor of shape (...)
-        Differentiable once.
+        Its gradient is the minimiser, itself differentiable.
 
     Raises
     ------
     ValueError
-        If `tau` is not positive or `regularizer` is unknown.
+        If `tau` is not positive and finite or `regularizer` is unknown.
     """
-    if not tau > 0:
-        raise ValueError(f"tau={tau!r} must be positive.")
+    if not 0 < tau < math.inf:
+        raise ValueError(f"tau={tau!r} must be positive and finite.")
     if regularizer not in REGULARIZERS:
         raise ValueError(
             f"regularizer={regularizer!r} is unknown; use one of {', '.join(REGULARIZERS)}."
@@ -53,25 +55,40 @@ def smoothed_min(values: Tensor, tau: float, regularizer: str) -> Tensor:
 class _SmoothedMin(torch.autograd.Function):
     @staticmethod
     def forward(ctx, values: Tensor, tau: float, regularizer: str) -> Tensor:
-        low = values.amin(-1, keepdim=True)  # (..., 1)
-        # the minimum is taken off first: what is far above it then cannot swallow the digits of tau
-        excess = ((values - low) / tau).nan_to_num(nan=torch.nan, posinf=torch.inf)
-        excess = torch.where(values == low, torch.zeros_like(excess), excess)
+        low, excess = _excess(values, tau)
+        weight = _minimiser(excess, regularizer)
         if regularizer == "entropy":
-            weight = (-excess).softmax(-1)
             gain = -(-excess).logsumexp(-1)  # <p, e> + sum p log p
         else:
-            weight = sparsemax(-excess)
             inside = torch.where(weight > 0, excess, torch.zeros_like(excess))
             gain = (weight * inside).sum(-1) + weight.square().sum(-1) / 2
-        ctx.save_for_backward(weight)
+        ctx.save_for_backward(values, weight)
+        ctx.tau, ctx.regularizer = tau, regularizer
         return low[..., 0] + tau * gain
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
     def backward(ctx, grad: Tensor) -> tuple[Tensor, None, None]:
-        (weight,) = ctx.saved_tensors
+        values, weight = ctx.saved_tensors
+        if torch.is_grad_enabled():  # a second derivative is asked for: the weight must have one
+            weight = _minimiser(_excess(values, ctx.tau)[1], ctx.regularizer)
         return grad[..., None] * weight, None, None
+
+
+def _excess(values: Tensor, tau: float) -> tuple[Tensor, Tensor]:
+    """Minimum (..., 1) and the values above it in units of tau, (..., k).
+
+    The minimum is taken off first: what is far above it then cannot swallow the digits of tau.
+    It is a constant to derivatives, as the minimiser does not depend on it.
+    """
+    low = values.detach().amin(-1, keepdim=True)
+    excess = (values - low) / tau
+    # inf - inf where the minimum is infinite, 0 / 0 where the dtype rounds tau to 0
+    undefined = (values == low) & excess.isnan()
+    return low, excess.masked_fill(undefined, 0.0)
+
+
+def _minimiser(excess: Tensor, regularizer: str) -> Tensor:
+    return (-excess).softmax(-1) if regularizer == "entropy" else sparsemax(-excess)
 
 
 def sparsemax(scores: Tensor) -> Tensor:
