@@ -100,10 +100,17 @@ def initial_centers(X: Tensor, n_clusters: int, init: str, generator: Generator)
     Returns
     -------
     Tensor of shape (B, k, d)
+
+    Raises
+    ------
+    ValueError
+        If `init` is unknown or `n_clusters` is not from 1 to n.
     """
     if init not in INITS:
         raise ValueError(f"init={init!r} is unknown; use one of {', '.join(INITS)}.")
     n_tasks, n, d = X.shape
+    if not 1 <= n_clusters <= n:
+        raise ValueError(f"n_clusters={n_clusters} must be from 1 to the number of points, {n}.")
     if init == "random":
         order = torch.rand(n_tasks, n, generator=generator, device=X.device).argsort(1)
         return X.gather(1, order[:, :n_clusters, None].expand(-1, -1, d))

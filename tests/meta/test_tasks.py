@@ -33,6 +33,16 @@ def test_noise_follows_its_distribution(noise):
     assert scipy.stats.kstest(draw.numpy(), ORACLES[noise].cdf).pvalue > 1e-3
 
 
+@pytest.mark.parametrize("noise", ["laplace", "gumbel", "cauchy"])
+@pytest.mark.parametrize("uniform", [0.0, 1 - 2.0**-53])
+def test_noise_is_finite_at_the_ends_of_the_uniform(noise, uniform, monkeypatch):
+    """Both are values that torch.rand returns."""
+    monkeypatch.setattr(
+        torch, "rand", lambda shape, dtype, **_: torch.full(shape, uniform, dtype=dtype)
+    )
+    assert sample_noise(noise, (3,), generator()).isfinite().all()
+
+
 @pytest.mark.parametrize("noise", NOISES)
 def test_points_are_centres_plus_scaled_noise(noise):
     """With one cluster the residuals of a task, scaled back, are the noise and its one centre."""
@@ -51,14 +61,16 @@ def test_centres_are_standard_normal_and_clusters_equally_likely():
     assert scipy.stats.chisquare(counts).pvalue > 1e-3
 
 
-def test_same_generator_same_tasks_and_the_global_one_is_left_alone():
-    family = TaskFamily("cauchy", 0.5, 3, 4, 50)
+@pytest.mark.parametrize("init", ["random", "k-means++"])
+@pytest.mark.parametrize("noise", NOISES)
+def test_same_generator_same_tasks_and_the_global_one_is_left_alone(noise, init):
+    family = TaskFamily(noise, 0.5, 3, 4, 50)
     before = torch.get_rng_state()
     X = family.sample(5, generator(1))
-    C = initial_centers(X, 4, "k-means++", generator(2))
+    C = initial_centers(X, 4, init, generator(2))
     assert torch.equal(torch.get_rng_state(), before)
     assert torch.equal(X, family.sample(5, generator(1)))
-    assert torch.equal(C, initial_centers(X, 4, "k-means++", generator(2)))
+    assert torch.equal(C, initial_centers(X, 4, init, generator(2)))
     assert not torch.equal(X, family.sample(5, generator(3)))
 
 
@@ -102,3 +114,7 @@ def test_mistakes_are_named():
         TaskFamily("uniform", 1.0, 2, 3, 10)
     with pytest.raises(ValueError, match="init='forgy' is unknown; use one of random"):
         initial_centers(torch.ones(1, 5, 2), 2, "forgy", generator())
+    for init in ("random", "k-means++"):
+        for k in (0, 6):
+            with pytest.raises(ValueError, match=f"n_clusters={k} must be from 1 to .* 5"):
+                initial_centers(torch.ones(1, 5, 2), k, init, generator())
