@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from copy import deepcopy
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -54,7 +56,6 @@ def search_centers(
     frame : Frame
         Around `X`.
     network : ClusteringTransformer
-        On `device`, with weights of the dtype it is to run in.
     init, n_clusters, n_init, max_iter, tol
         Parameters of `TransformerKMeans`; `n_init` is "auto" or a number.
     device : torch.device
@@ -71,6 +72,7 @@ def search_centers(
     import torch
 
     from sklearn_leanclust.network.points import prepare
+    from sklearn_leanclust.network.relocation import seed
     from sklearn_leanclust.network.search import plan_rounds, search
 
     rows = sample_rows(len(X), n_clusters, sample_weight, random_state)
@@ -79,43 +81,48 @@ def search_centers(
         some = X[rows]
         some_weight = None if sample_weight is None else sample_weight[rows]
 
-    def start() -> np.ndarray:
-        source = (some, some_weight) if isinstance(init, str) else (X, sample_weight)
-        return centers_in_frame(source[0], frame, init, n_clusters, source[1], random_state)
-
-    n_starts = 1 if n_init == "auto" else n_init
-    starts = [start() for _ in range(n_starts)]
     dtype = network_dtype(network, X.dtype)
+    network = placed(network, device, dtype)
     points = prepare(
         torch.from_numpy(frame.enter(some, X.dtype)).to(device, dtype)[None],
         None if some_weight is None else torch.tensor(some_weight)[None].to(device, dtype),
     )
+    generator = torch.Generator(device).manual_seed(int(random_state.randint(2**31 - 1)))
+    n_starts = 1 if n_init == "auto" else n_init
+    if isinstance(init, str) and init == "k-means++":
+        starts = seed(points, n_clusters, n_starts, 2 + int(math.log(n_clusters)), generator)
+    else:
+        rows_of = (some, some_weight) if isinstance(init, str) else (X, sample_weight)
+        given = [
+            centers_in_frame(rows_of[0], frame, init, n_clusters, rows_of[1], random_state)
+            for _ in range(n_starts)
+        ]
+        starts = torch.from_numpy(np.stack(given)).to(device, dtype)  # (B, k, d)
     rounds = plan_rounds(
         max_iter, n_clusters, first=tuning.first, later=tuning.later, share=tuning.share
     )
     size = n_clusters * len(some)
-    n_branches = max(1, min(tuning.most_branches, tuning.work // (size * n_starts)))
-    generator = torch.Generator(device).manual_seed(int(random_state.randint(2**31 - 1)))
-    best, least = None, np.inf
+    work = (n_clusters + X.shape[1]) * len(some) * n_starts
+    n_branches = max(1, min(tuning.most_branches, tuning.work // work))
     at_once = max(1, LARGEST_BATCH // (size * n_branches))
-    for first in range(0, n_starts, at_once):
-        found = search(
+    found = [
+        search(
             network,
             points,
-            torch.from_numpy(np.stack(starts[first : first + at_once])).to(device, dtype),
+            starts[first : first + at_once],
             rounds,
             n_branches=n_branches,
             n_trials=tuning.n_trials,
             generator=generator,
         )
-        winner = int(found.objective.argmin())
-        if best is None or float(found.objective[winner]) < least:
-            best, least = found.centers[winner].cpu().numpy(), float(found.objective[winner])
-
-    centers = best.astype(X.dtype)
+        for first in range(0, n_starts, at_once)
+    ]
+    winner = int(torch.cat([f.objective for f in found]).argmin())
+    centers = torch.cat([f.centers for f in found])[winner].cpu().numpy().astype(X.dtype)
     if not isinstance(init, str):  # a start that was given may be better on all points
-        inertias = [assign(X, c, frame, sample_weight).inertia for c in (centers, *starts)]
-        centers = (centers, *starts)[int(np.argmin(inertias))]
+        candidates = [centers, *given]
+        inertias = [assign(X, c, frame, sample_weight).inertia for c in candidates]
+        centers = candidates[int(np.argmin(inertias))]
     relocating = random_state if rows is not None and n_clusters > 1 else None
     return exact_steps(X, centers, frame, sample_weight, tol, relocating), sum(
         r.n_steps for r in rounds
@@ -138,6 +145,17 @@ def sample_rows(
     if len(weighty) <= wanted:
         return None
     return np.sort(random_state.choice(weighty, wanted, replace=False))
+
+
+def placed(
+    network: ClusteringTransformer, device: torch.device, dtype: torch.dtype
+) -> ClusteringTransformer:
+    """The network where it is to run: itself, or a copy where its matrices have to move."""
+    from sklearn_leanclust.network.weights import DenseWeights
+
+    if isinstance(network.weights, DenseWeights):
+        return deepcopy(network).to(device, dtype)
+    return network  # the others hold numbers at most
 
 
 def network_dtype(network: ClusteringTransformer, dtype: np.dtype) -> torch.dtype:

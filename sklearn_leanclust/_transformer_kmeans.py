@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import warnings
-from copy import deepcopy
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
@@ -170,7 +169,7 @@ class TransformerKMeans(CenterClusterer):
             X,
             weight,
             frame,
-            self._network().to(device),
+            self._network(),
             init=self.init,
             n_clusters=self.n_clusters,
             n_init=self._count_starts(),
@@ -196,24 +195,24 @@ class TransformerKMeans(CenterClusterer):
         return 1 if given else self.n_init
 
     def _network(self) -> ClusteringTransformer:
-        """Network of its own, which may be moved to a device."""
+        """Network that the parameters ask for."""
         from sklearn_leanclust.network.transformer import ClusteringTransformer
         from sklearn_leanclust.network.weights import ExactWeights
 
         if hasattr(self.weights, "forward"):
-            return deepcopy(self.weights)
+            return self.weights
         if self.weights == "exact":
             return ClusteringTransformer(ExactWeights(), self.embedding)
         from sklearn_leanclust.network.checkpoint import load_network
-        from sklearn_leanclust.network.shipped import find_shipped
+        from sklearn_leanclust.network.shipped import find_shipped, load_shipped
 
         if self.weights not in ("tied", "dense"):
             return load_network(self.weights)[0]
-        size = (self.n_features_in_, self.n_clusters)
+        size = (self.n_features_in_, int(self.n_clusters))
         recipe = (self.weights, self.embedding, self.regularizer, float(self.tau))
         shipped = find_shipped(*recipe, *size)
         if shipped is not None:
-            return load_network(shipped)[0]
+            return load_shipped(shipped)
         from sklearn_leanclust.meta.cache import load_or_train
         from sklearn_leanclust.meta.settings import TrainingSettings
 

@@ -21,9 +21,9 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
 # Which layers each layer may import, itself aside: network <- meta <- experiments and
-# network <- estimators <- commands. `root` is the version and the public names in __init__.py.
+# network <- estimators <- commands. `root` is __init__.py and writing of files.
 LAYERS = {
-    "network": set(),
+    "network": {"root"},
     "meta": {"root", "network"},
     "estimators": {"root", "network", "meta"},
     "plotting": set(),
@@ -37,7 +37,7 @@ MODULE_OF_DISTRIBUTION = {"scikit-learn": "sklearn"}
 def layer(module: str) -> str:
     """Layer of a module of the package, given its full name."""
     parts = module.split(".")
-    if len(parts) == 1:
+    if len(parts) == 1 or parts[1] == "_files":
         return "root"
     return "estimators" if re.match(r"_[a-z]", parts[1]) else parts[1]
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import torch
 from torch import Generator, Tensor
 
-from sklearn_leanclust.network.points import Points, product
+from sklearn_leanclust.network.points import Points
 
 
 def relocate(
@@ -43,29 +43,73 @@ def relocate(
     nearest = (points.squares - 2 * scores.amax(1, keepdim=True)).clamp(min=0)  # (B, 1, n)
     if points.weight is not None:
         nearest = nearest * points.weight
-    batch = torch.arange(len(centers), device=centers.device)
+    arriving = draw_centers(points, nearest, n_moves, n_trials, generator)
+    index = leaving[..., None].expand(-1, -1, centers.shape[2])
+    return centers.scatter(1, index, arriving)
+
+
+def seed(
+    points: Points, n_clusters: int, n_starts: int, n_trials: int, generator: Generator
+) -> Tensor:
+    """Draw initial centres by greedy k-means++.
+
+    Parameters
+    ----------
+    points : Points
+        One set of points for all starts.
+    n_clusters, n_starts : int
+        k and B.
+    n_trials : int
+        Number of points drawn for each centre.
+    generator : torch.Generator
+
+    Returns
+    -------
+    Tensor of shape (B, k, d)
+    """
+    weight = torch.ones_like(points.squares) if points.weight is None else points.weight
+    first = torch.multinomial(weight[0], n_starts, replacement=True, generator=generator)  # (1, B)
+    center = points.augmented[0, :-1].T[first[0], None]  # (B, 1, d)
+    nearest = (points.squares - 2 * points.scores(center)).clamp(min=0) * weight  # (B, 1, n)
+    others = draw_centers(points, nearest, n_clusters - 1, n_trials, generator)
+    return torch.cat([center, others], dim=1)
+
+
+def draw_centers(
+    points: Points, nearest: Tensor, n_centers: int, n_trials: int, generator: Generator
+) -> Tensor:
+    """Put in centres one after the other, each the best of a few points.
+
+    Parameters
+    ----------
+    points : Points
+    nearest : Tensor of shape (B, 1, n)
+        Weighted squared distance of each point to the centres that are there.
+    n_centers, n_trials : int
+    generator : torch.Generator
+
+    Returns
+    -------
+    Tensor of shape (B, n_centers, d)
+    """
     places = points.augmented[:, :-1].transpose(1, 2)  # (B or 1, n, d)
-    arriving = []
-    for _ in range(n_moves):
-        # where nothing is left to gain any point does
+    batch = torch.arange(len(nearest), device=nearest.device)
+    tiny = torch.finfo(nearest.dtype).tiny  # where nothing is left to gain any point does
+    drawn_centers = [places.new_empty(len(nearest), 0, places.shape[2])]
+    for _ in range(n_centers):
         drawn = torch.multinomial(
-            nearest[:, 0] + torch.finfo(nearest.dtype).tiny,
-            n_trials,
-            replacement=True,
-            generator=generator,
+            nearest[:, 0] + tiny, n_trials, replacement=True, generator=generator
         )  # (B, L)
-        trial = places.expand(len(batch), -1, -1)[batch[:, None], drawn]  # (B, L, d)
-        half = trial.square().sum(-1, keepdim=True) * -0.5
-        gap = points.squares - 2 * product(torch.cat([trial, half], -1), points.augmented)
-        gap = gap.clamp(min=0)  # (B, L, n)
+        own = batch[:, None] if len(places) > 1 else 0
+        trial = places[own, drawn]  # (B, L, d)
+        gap = (points.squares - 2 * points.scores(trial)).clamp_(min=0)  # (B, L, n)
         if points.weight is not None:
-            gap = gap * points.weight
+            gap *= points.weight
         remaining = torch.minimum(gap, nearest)
         best = remaining.sum(-1).argmin(-1)  # (B,)
         nearest = remaining[batch, best][:, None]
-        arriving.append(trial[batch, best])
-    index = leaving[..., None].expand(-1, -1, centers.shape[2])
-    return centers.scatter(1, index, torch.stack(arriving, dim=1))
+        drawn_centers.append(trial[batch, best][:, None])
+    return torch.cat(drawn_centers, dim=1)
 
 
 def utility(points: Points, scores: Tensor) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import NamedTuple
 
 import torch
@@ -123,8 +124,8 @@ def stepper(
 ) -> Callable[[Tensor, float], Tensor]:
     """One step as a function of the centres and the share of the steps done."""
     if isinstance(network.weights, TiedWeights):
-        codes = network.codes(centers)
-        return lambda current, share: network.weights.at(share).advance(points, current, codes)[0]
+        codes, at = network.codes(centers), cache(network.weights.at)
+        return lambda current, share: at(share).advance(points, current, codes)[0]
     X = points.augmented[:, :-1].transpose(1, 2)
     weight = None if points.weight is None else points.weight[:, 0]
     if isinstance(network.weights, DenseWeights):  # they know one scale only, that of training

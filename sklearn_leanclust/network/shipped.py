@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
+
+from sklearn_leanclust.network.checkpoint import load_network
+from sklearn_leanclust.network.transformer import ClusteringTransformer
 
 SUFFIX = ".safetensors"
 
@@ -46,6 +50,12 @@ def find_shipped(
     stem = file_stem(kind, embedding, regularizer, tau, n_features, n_clusters)
     path = _folder() / f"{stem}{SUFFIX}"
     return path if path.is_file() else None
+
+
+@lru_cache(maxsize=32)
+def load_shipped(path: Path) -> ClusteringTransformer:
+    """Network of a shipped file, read once in a process and never to be changed."""
+    return load_network(path)[0]
 
 
 def shipped_files() -> list[Path]:

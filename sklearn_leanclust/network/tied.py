@@ -57,26 +57,38 @@ class TiedStep(NamedTuple):
 
         # assign: each point reads the codes and the coordinates of the centres near it
         sharpness = (2 * self.assign_sharpness / unit)[:, None, None]
-        logits = ((scores - top) * sharpness).clamp(min=LOWEST)
+        if torch.is_grad_enabled():
+            logits = ((scores - top) * sharpness).clamp(min=LOWEST)
+        else:  # the same without new memory, which is what takes the time
+            logits = scores.sub_(top).mul_(sharpness).clamp_(min=LOWEST)
         near = logits.exp()
         total = near.sum(1, keepdim=True)  # (B, 1, n)
         marks = codes.T @ near / total  # (B, m, n)
-        read = centers.transpose(1, 2) @ near / total  # (B, d, n)
 
         # update: each centre averages what the points hold that carry its code and lie near it
+        gamma = self.code_sharpness
         norm = codes[:1].square().sum()  # |P_l|^2, the same for every code
         torn = norm - marks.square().sum(1, keepdim=True)  # (B, 1, n), 0 for a firm mark
-        match = 2 * self.code_sharpness * (codes @ marks - norm) + (
-            (self.code_sharpness + self.ambiguity) * torn  # -gamma |P_l - z|^2 + omega torn
+        # -gamma |P_l - z|^2 + omega torn, the terms without l as one more feature
+        rest = (gamma + self.ambiguity) * torn - 2 * gamma * norm
+        match = nn.functional.pad(2 * gamma * codes, (0, 1), value=1.0) @ torch.cat(
+            [marks, rest], 1
         )
-        chosen = (match + self.coordinate_sharpness * logits).clamp(min=LOWEST).exp()  # (B, k, n)
-        value = points.augmented + self.reading * nn.functional.pad(read, (0, 0, 0, 1))
+        if torch.is_grad_enabled():
+            chosen = (match + self.coordinate_sharpness * logits).clamp(min=LOWEST).exp()
+        else:
+            chosen = match.add_(logits, alpha=self.coordinate_sharpness).clamp_(min=LOWEST).exp_()
         if points.weight is not None:
-            value = value * points.weight  # (B, d + 1, n)
-        sums = product(chosen, value.transpose(1, 2))  # (B, k, d + 1)
+            chosen = chosen * points.weight
+        sums = product(chosen, points.augmented.transpose(1, 2))  # (B, k, d + 1), masses last
+        if len(codes) > centers.shape[2]:  # the same product from its cheaper end
+            read = chosen @ (centers.transpose(1, 2) @ near / total).transpose(1, 2)
+        else:
+            read = (chosen / total) @ near.transpose(1, 2) @ centers  # (B, k, d)
         own = math.e**-self.own_penalty
-        mean = (sums[..., :-1] + own * (1 + self.reading) * centers) / (sums[..., -1:] + own)
-        target = mean - self.reading * centers  # a point holds x + v c, its centre (1 + v) c
+        held = sums[..., :-1] + self.reading * read  # a point holds x + v c, its centre (1 + v) c
+        mean = (held + own * (1 + self.reading) * centers) / (sums[..., -1:] + own)
+        target = mean - self.reading * centers
         return torch.lerp(centers, target, self.step_length), objective
 
 
@@ -114,11 +126,11 @@ class TiedWeights(nn.Module):
         """Scalars of the step at this share of the steps done, by linear interpolation."""
         last = len(self.knots["step_length"]) - 1
         low = min(int(progress * last), max(last - 1, 0))
-        share = progress * last - low
+        high, share = min(low + 1, last), progress * last - low
         step = []
-        for name in self.START:
+        for name in self.START:  # the order of TiedStep; that of a ParameterDict is another
             knot = self.knots[name]
-            value = torch.lerp(knot[low], knot[min(low + 1, last)], share)
-            value = value.exp() if name.startswith("log_") else value
-            step.append(value if torch.is_grad_enabled() else value.item())
+            knot = knot if torch.is_grad_enabled() else knot.tolist()
+            value = (1 - share) * knot[low] + share * knot[high]
+            step.append(math.e**value if name.startswith("log_") else value)
         return TiedStep(*step)

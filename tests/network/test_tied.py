@@ -109,6 +109,34 @@ def test_scalars_are_interpolated_over_the_share_of_steps():
     assert TiedWeights(n_knots=1).at(0.7).step_length.item() == pytest.approx(1.2)
 
 
+@pytest.mark.parametrize("grad", [True, False])
+def test_scalars_take_their_places(grad):
+    weights = TiedWeights()
+    with torch.no_grad():
+        for number, name in enumerate(TiedWeights.START):
+            weights.knots[name].fill_(number / 10)
+    with torch.set_grad_enabled(grad):
+        step = weights.at(0.4)
+    for number, (name, field) in enumerate(zip(TiedWeights.START, TiedStep._fields, strict=True)):
+        assert name.removeprefix("log_") == field
+        value = number / 10 if name == field else math.exp(number / 10)
+        assert float(getattr(step, field)) == pytest.approx(value)
+
+
+@pytest.mark.parametrize("embedding", ["binary", "onehot"])
+def test_without_gradient_it_is_the_same(embedding):
+    torch.manual_seed(0)
+    points, C = prepare(torch.randn(2, 40, 3), torch.rand(2, 40)), torch.randn(2, 6, 3)
+    codes = index_codes(embedding, 6)
+    kept = [t.clone() for t in (*points, C, codes)]
+    expected = STEP.advance(points, C, codes)
+    with torch.no_grad():
+        found = STEP.advance(points, C, codes)
+    torch.testing.assert_close(found, expected)
+    for before, after in zip(kept, (*points, C, codes), strict=True):
+        assert torch.equal(before, after)
+
+
 def test_gradient_by_finite_differences():
     torch.manual_seed(1)
     X, C = torch.randn(1, 20, 2).double(), torch.randn(1, 3, 2).double()
