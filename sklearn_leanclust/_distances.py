@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse import csr_matrix
 
+ROWS_OF_MEDIAN = 4096
 BLOCK_SIZE = 2**20  # scores of a block, points x clusters: a few MB, what the caches hold
 
 
@@ -33,8 +34,13 @@ class Frame(NamedTuple):
 
 
 def frame_around(X: np.ndarray) -> Frame:
-    """Frame with the mean of `X`, shape (n, d), as origin and its largest deviation as unit."""
-    offset = X.mean(axis=0, dtype=np.float64)
+    """Frame in which `X`, shape (n, d), is of order one.
+
+    The origin is a median, of at most some thousand rows: where a few points are very far away, a
+    mean would lie far from all others, which would then lose their digits. The unit is the largest
+    deviation from it, up to the next power of two.
+    """
+    offset = np.median(X[:: max(1, len(X) // ROWS_OF_MEDIAN)], axis=0).astype(np.float64)
     spread = max(float((X.max(axis=0) - offset).max()), float((offset - X.min(axis=0)).max()))
     # the bound keeps 1 / scale finite where all deviations are denormal
     return Frame(offset, 2.0 ** max(math.ceil(math.log2(spread)), -1000) if spread > 0 else 1.0)

@@ -139,10 +139,10 @@ def run(out: Path, quick: bool) -> None:
     out.mkdir(parents=True, exist_ok=True)
     updates = 200 if quick else TrainingSettings.dense(4, 8).n_updates
     parts = {
-        "tied": tied_rows(8 if quick else 200),
         "dense": dense_rows(updates, FAMILIES[:1] if quick else FAMILIES),
         "cauchy": dense_rows(updates, ("cauchy",)),
         "kills": kill_rows(2 if quick else 10),
+        "tied": tied_rows(8 if quick else 200),
     }
     tables = {}
     for name, rows in parts.items():
