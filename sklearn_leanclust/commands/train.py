@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import fields
+import json
+from dataclasses import fields, replace
 from pathlib import Path
 
 from sklearn_leanclust.meta.settings import TrainingSettings
@@ -17,7 +18,11 @@ def add_parser(subparsers: argparse._SubParsersAction) -> None:
     parser.add_argument(
         "--out", metavar="DIR", required=True, help="folder for weights, checkpoint and metrics"
     )
-    parser.add_argument("--resume", action="store_true", help="go on from DIR's checkpoint")
+    parser.add_argument(
+        "--resume",
+        action="store_true",
+        help="go on from DIR's checkpoint, with its settings where none are given",
+    )
     parser.add_argument("--device", default="cpu", help="where to train (cpu)")
     parser.add_argument("--quiet", action="store_true", help="show no progress bar")
 
@@ -73,32 +78,30 @@ def run(args: argparse.Namespace) -> None:
     given = {f.name: getattr(args, f.name) for f in fields(TrainingSettings) if f.name in args}
     settings = settings_from(given)
 
-    from sklearn_leanclust.meta.trainer import WEIGHTS, TrainingError, train
-    from sklearn_leanclust.network.checkpoint import load_network
+    from sklearn_leanclust.meta.trainer import CHECKPOINT, WEIGHTS, TrainingError, train
+    from sklearn_leanclust.network.checkpoint import load_checkpoint, load_network
 
+    out = Path(args.out)
+    if args.resume and not given and (out / CHECKPOINT).exists():
+        stored = load_checkpoint(out / CHECKPOINT).metadata["settings"]
+        settings = TrainingSettings.from_json(json.dumps(stored))
     try:
-        train(
-            settings,
-            args.out,
-            device=args.device,
-            resume=args.resume,
-            progress=not args.quiet,
-        )
+        train(settings, out, device=args.device, resume=args.resume, progress=not args.quiet)
     except TrainingError as error:
         raise ValueError(error) from error
-    path = Path(args.out) / WEIGHTS
-    ratio = load_network(path)[1]["score"]["ratio_to_lloyd"]
-    print(f"{path}: objective {ratio:.4f} times that of as many Lloyd steps, on validation tasks")
+    ratio = load_network(out / WEIGHTS)[1]["score"]["ratio_to_lloyd"]
+    print(
+        f"{out / WEIGHTS}: objective {ratio:.4f} times that of as many Lloyd steps, on "
+        "validation tasks"
+    )
 
 
 def settings_from(given: dict) -> TrainingSettings:
     """Settings with what was given in place of the defaults of their kind."""
     if given.get("kind") != "dense":
         return TrainingSettings(**given)
-    sizes = {}
     for name in ("n_features", "n_clusters"):
         if name not in given:
             raise ValueError(f"--kind dense needs --{name.replace('_', '-')}.")
-        sizes[name] = given.pop(name)[0]
-    given.pop("kind")
-    return TrainingSettings.dense(**sizes, **given)
+    defaults = TrainingSettings.dense(given["n_features"][0], given["n_clusters"][0])
+    return replace(defaults, **given)
