@@ -30,6 +30,7 @@ class Tuning(NamedTuple):
     n_trials: int = 8  # points drawn for each of them
     work: int = 60_000  # centres x points up to which a start branches
     most_branches: int = 4
+    patience: int = 8  # relocations without success after which the search ends
 
 
 def search_centers(
@@ -113,6 +114,7 @@ def search_centers(
             rounds,
             n_branches=n_branches,
             n_trials=tuning.n_trials,
+            patience=tuning.patience,
             generator=generator,
         )
         for first in range(0, n_starts, at_once)
@@ -124,9 +126,8 @@ def search_centers(
         inertias = [assign(X, c, frame, sample_weight).inertia for c in candidates]
         centers = candidates[int(np.argmin(inertias))]
     relocating = random_state if rows is not None and n_clusters > 1 else None
-    return exact_steps(X, centers, frame, sample_weight, tol, relocating), sum(
-        r.n_steps for r in rounds
-    )
+    centers = exact_steps(X, centers, frame, sample_weight, tol, relocating)
+    return centers, max(f.n_steps for f in found)
 
 
 def sample_rows(

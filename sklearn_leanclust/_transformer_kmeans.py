@@ -43,8 +43,9 @@ class TransformerKMeans(CenterClusterer):
     n_init : "auto" or int, default="auto"
         Number of starts, of which the best result is kept. ``"auto"`` makes one, which on small
         data goes on in several branches.
-    max_iter : int, default=20
-        Number of steps of the network from one start.
+    max_iter : int, default=40
+        Largest number of steps of the network from one start; it makes fewer where relocations lead
+        to nothing better any more.
     tol : float, default=1e-4
         The exact steps end when the squared movement of all centres is at most `tol` times the mean
         variance of the features.
@@ -119,7 +120,7 @@ class TransformerKMeans(CenterClusterer):
         *,
         init: Init = "k-means++",
         n_init: int | str = "auto",
-        max_iter: int = 20,
+        max_iter: int = 40,
         tol: float = 1e-4,
         embedding: str = "binary",
         regularizer: str = "entropy",

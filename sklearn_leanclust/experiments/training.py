@@ -67,10 +67,10 @@ def compare(
     )
 
 
-def dense_rows(n_updates: int, noises=FAMILIES) -> Iterator[dict]:
-    """One step of dense weights of d = 4, k = 8."""
+def dense_rows(n_updates: int, noises: tuple[str, ...], done: set[tuple]) -> Iterator[dict]:
+    """One step of dense weights of d = 4, k = 8, for what is not done yet."""
     grid = itertools.product(noises, ("binary", "onehot"), (0.1, 1.0), ("random", "exact"))
-    for noise, embedding, tau, start in grid:
+    for noise, embedding, tau, start in (key for key in grid if key not in done):
         settings = TrainingSettings.dense(
             4, 8, regularizer="l2", tau=tau, embedding=embedding, noises=(noise,), start=start,
             n_updates=n_updates,
@@ -106,7 +106,7 @@ def tied_rows(n_tasks: int) -> Iterator[dict]:
 def kill_rows(n_kills: int, seed: int = 0) -> Iterator[dict]:
     """Training that is killed again and again against training that is not."""
     settings = TrainingSettings.dense(
-        2, 3, n_updates=400, checkpoint_every=10, n_tasks=8, noises=("normal",)
+        2, 3, n_updates=6000, checkpoint_every=20, n_tasks=8, noises=("normal",)
     )
     options = settings.command().split()[5:]  # after "python -m sklearn_leanclust train --out"
     rng = random.Random(seed)
@@ -120,7 +120,7 @@ def kill_rows(n_kills: int, seed: int = 0) -> Iterator[dict]:
             process = subprocess.Popen(
                 [*command, broken, "--resume", *options[1:]], stdout=subprocess.DEVNULL
             )
-            time.sleep(rng.uniform(0.3, 1.0) * seconds)
+            time.sleep(rng.uniform(0.15, 0.3) * seconds)  # the first third is imports
             finished = process.poll() is not None
             process.send_signal(signal.SIGKILL)
             process.wait()
@@ -135,23 +135,27 @@ def kill_rows(n_kills: int, seed: int = 0) -> Iterator[dict]:
 
 
 def run(out: Path, quick: bool) -> None:
-    """Write a CSV for each part and ``training.md``."""
+    """Write a CSV for each part and ``training.md``; what a CSV holds is not trained again."""
     out.mkdir(parents=True, exist_ok=True)
+    files = {name: out / f"training-{name}.csv" for name in ("dense", "cauchy", "kills", "tied")}
+    kept = {name: pd.read_csv(files[name]) if files[name].exists() else pd.DataFrame()
+            for name in ("dense", "cauchy")}  # fmt: skip
+    done = {tuple(row[:4]) for table in kept.values() for row in table.itertuples(index=False)}
     updates = 200 if quick else TrainingSettings.dense(4, 8).n_updates
     parts = {
-        "dense": dense_rows(updates, FAMILIES[:1] if quick else FAMILIES),
-        "cauchy": dense_rows(updates, ("cauchy",)),
+        "dense": dense_rows(updates, FAMILIES[:1] if quick else FAMILIES, done),
+        "cauchy": dense_rows(updates, ("cauchy",), done),
         "kills": kill_rows(2 if quick else 10),
         "tied": tied_rows(8 if quick else 200),
     }
     tables = {}
     for name, rows in parts.items():
-        collected = []
+        collected = kept[name].to_dict("records") if name in kept else []
         for row in rows:
             print(f"{name}: {row}", flush=True)
             collected.append(row)
-            tables[name] = pd.DataFrame(collected)
-            tables[name].to_csv(out / f"training-{name}.csv", index=False)
+            pd.DataFrame(collected).to_csv(files[name], index=False)
+        tables[name] = pd.DataFrame(collected)
     (out / "training.md").write_text(report(tables, quick))
 
 

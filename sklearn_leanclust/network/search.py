@@ -15,6 +15,8 @@ from sklearn_leanclust.network.tied import TiedWeights
 from sklearn_leanclust.network.transformer import ClusteringTransformer
 from sklearn_leanclust.network.weights import DenseWeights
 
+IMPROVEMENT = 1e-5  # what counts as better: more than rounding, less than anyone would notice
+
 
 class Round(NamedTuple):
     """What happens from one relocation to the next."""
@@ -28,6 +30,7 @@ class Found(NamedTuple):
 
     centers: Tensor  # (B, k, d)
     objective: Tensor  # (B,), weighted mean of nearest squared distances
+    n_steps: int  # made from each start
 
 
 def plan_rounds(
@@ -70,6 +73,7 @@ def search(
     *,
     n_branches: int,
     n_trials: int,
+    patience: int,
     generator: Generator,
 ) -> Found:
     """Run the rounds from every start.
@@ -89,6 +93,9 @@ def search(
         Above 1 only where all starts are on the same points.
     n_trials : int
         Points drawn for each centre that relocates.
+    patience : int
+        Number of relocations, over rounds and branches, that lead to nothing better anywhere, after
+        which the rest of the rounds is left out.
     generator : torch.Generator
         On the device of the points.
 
@@ -99,6 +106,7 @@ def search(
     """
     step = stepper(network, points, centers)
     best, least = centers, evaluate(points, centers)
+    made, failures = 0, 0
     for n_moves, n_steps in rounds:
         current = best
         if n_moves:
@@ -108,10 +116,14 @@ def search(
         for t in range(n_steps):
             current = step(current, t / (n_steps - 1) if n_steps > 1 else 1.0)
         objective = evaluate(points, current)
-        better = objective < least
+        better = objective < (1 - IMPROVEMENT) * least
         best = torch.where(better[:, None, None], current, best)
         least = torch.where(better, objective, least)
-    return Found(best, least)
+        made += n_steps
+        failures = 0 if better.any() else failures + len(best)
+        if failures >= patience:
+            break
+    return Found(best, least, made)
 
 
 def evaluate(points: Points, centers: Tensor) -> Tensor:

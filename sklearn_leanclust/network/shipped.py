@@ -63,5 +63,6 @@ def shipped_files() -> list[Path]:
     return sorted(_folder().glob(f"*{SUFFIX}"))
 
 
+@lru_cache(maxsize=1)
 def _folder() -> Path:
     return Path(str(files("sklearn_leanclust"))) / "weights"
