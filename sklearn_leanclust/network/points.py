@@ -52,7 +52,7 @@ def prepare(X: Tensor, sample_weight: Tensor | None = None) -> Points:
 
 def product(left: Tensor, right: Tensor) -> Tensor:
     """``left @ right`` for (B, p, q) and (B or 1, q, r), as one product where right is shared."""
-    if len(right) == 1 and len(left) > 1:
+    if right.shape[0] == 1 and left.shape[0] > 1:
         flat = left.reshape(-1, left.shape[-1]) @ right[0]
         return flat.view(*left.shape[:2], -1)
     return left @ right

@@ -100,7 +100,7 @@ def draw_centers(
         drawn = torch.multinomial(
             nearest[:, 0] + tiny, n_trials, replacement=True, generator=generator
         )  # (B, L)
-        own = batch[:, None] if len(places) > 1 else 0
+        own = batch[:, None] if places.shape[0] > 1 else 0
         trial = places[own, drawn]  # (B, L, d)
         gap = (points.squares - 2 * points.scores(trial)).clamp_(min=0)  # (B, L, n)
         if points.weight is not None:

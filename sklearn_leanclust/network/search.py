@@ -107,20 +107,23 @@ def search(
     step = stepper(network, points, centers)
     best, least = centers, evaluate(points, centers)
     made, failures = 0, 0
+    shared = points.squares.shape[0] == 1  # then only the best of all starts counts
     for n_moves, n_steps in rounds:
         current = best
         if n_moves:
-            if len(best) < n_branches * len(centers):
+            if best.shape[0] < n_branches * centers.shape[0]:
                 best, least = best.repeat(n_branches, 1, 1), least.repeat(n_branches)
             current = relocate(points, best, n_moves, n_trials, generator)
         for t in range(n_steps):
             current = step(current, t / (n_steps - 1) if n_steps > 1 else 1.0)
-        objective = evaluate(points, current)
+        objective, before = evaluate(points, current), least
         better = objective < (1 - IMPROVEMENT) * least
         best = torch.where(better[:, None, None], current, best)
         least = torch.where(better, objective, least)
         made += n_steps
-        failures = 0 if better.any() else failures + len(best)
+        if shared:
+            better = least.min() < (1 - IMPROVEMENT) * before.min()
+        failures = 0 if better.any() else failures + best.shape[0]
         if failures >= patience:
             break
     return Found(best, least, made)
@@ -136,7 +139,7 @@ def stepper(
 ) -> Callable[[Tensor, float], Tensor]:
     """One step as a function of the centres and the share of the steps done."""
     if isinstance(network.weights, TiedWeights):
-        codes, at = network.codes(centers), cache(network.weights.at)
+        codes, at = network.codes(centers), cache(network.weights.schedule())
         return lambda current, share: at(share).advance(points, current, codes)[0]
     X = points.augmented[:, :-1].transpose(1, 2)
     weight = None if points.weight is None else points.weight[:, 0]

@@ -12,6 +12,7 @@ over whole rows of points, several times faster on a CPU than over short rows of
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -81,7 +82,7 @@ class TiedStep(NamedTuple):
         if points.weight is not None:
             chosen = chosen * points.weight
         sums = product(chosen, points.augmented.transpose(1, 2))  # (B, k, d + 1), masses last
-        if len(codes) > centers.shape[2]:  # the same product from its cheaper end
+        if codes.shape[0] > centers.shape[2]:  # the same product from its cheaper end
             read = chosen @ (centers.transpose(1, 2) @ near / total).transpose(1, 2)
         else:
             read = (chosen / total) @ near.transpose(1, 2) @ centers  # (B, k, d)
@@ -124,13 +125,22 @@ class TiedWeights(nn.Module):
 
     def at(self, progress: float) -> TiedStep:
         """Scalars of the step at this share of the steps done, by linear interpolation."""
-        last = len(self.knots["step_length"]) - 1
-        low = min(int(progress * last), max(last - 1, 0))
-        high, share = min(low + 1, last), progress * last - low
-        step = []
-        for name in self.START:  # the order of TiedStep; that of a ParameterDict is another
-            knot = self.knots[name]
-            knot = knot if torch.is_grad_enabled() else knot.tolist()
-            value = (1 - share) * knot[low] + share * knot[high]
-            step.append(math.e**value if name.startswith("log_") else value)
-        return TiedStep(*step)
+        return self.schedule()(progress)
+
+    def schedule(self) -> Callable[[float], TiedStep]:
+        """The scalars as a function of the share of the steps done, for many steps in a row."""
+        # in the order of TiedStep; that of a ParameterDict is another
+        knots = [(self.knots[name], name.startswith("log_")) for name in self.START]
+        last = knots[0][0].shape[0] - 1
+        if not torch.is_grad_enabled():
+            knots = [(knot.tolist(), logarithm) for knot, logarithm in knots]
+
+        def at(progress: float) -> TiedStep:
+            low = min(int(progress * last), max(last - 1, 0))
+            high, share = min(low + 1, last), progress * last - low
+            values = [(1 - share) * knot[low] + share * knot[high] for knot, _ in knots]
+            return TiedStep(
+                *(math.e**v if log else v for v, (_, log) in zip(values, knots, strict=True))
+            )
+
+        return at
