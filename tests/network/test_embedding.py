@@ -29,6 +29,15 @@ def test_onehot_codes_are_the_unit_vectors_and_none_is_empty():
     assert index_codes("none", 5).shape == (5, 0)
 
 
+@pytest.mark.parametrize("embedding", ["binary", "onehot"])
+@pytest.mark.parametrize("k", [1, 2, 3, 8, 9, 100])
+def test_no_two_clusters_share_a_code(embedding, k):
+    codes = index_codes(embedding, k, dtype=torch.float64)
+    assert codes.dtype == torch.float64
+    assert len(codes.unique(dim=0)) == k
+    assert codes.square().sum(1).unique().numel() == 1  # hard attention compares inner products
+
+
 def test_unknown_embedding_lists_the_known_ones():
     with pytest.raises(ValueError, match="embedding='gray' is unknown; use one of binary, onehot"):
         code_size("gray", 3)
