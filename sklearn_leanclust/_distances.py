@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse import csr_matrix
 
-ROWS_OF_MEDIAN = 4096
+SOME_ROWS = 4096
 BLOCK_SIZE = 2**20  # scores of a block, points x clusters: a few MB, what the caches hold
 
 
@@ -40,10 +40,20 @@ def frame_around(X: np.ndarray) -> Frame:
     mean would lie far from all others, which would then lose their digits. The unit is the largest
     deviation from it, up to the next power of two.
     """
-    offset = np.median(X[:: max(1, len(X) // ROWS_OF_MEDIAN)], axis=0).astype(np.float64)
+    offset = np.median(some_rows(X), axis=0).astype(np.float64)
     spread = max(float((X.max(axis=0) - offset).max()), float((offset - X.min(axis=0)).max()))
     # the bound keeps 1 / scale finite where all deviations are denormal
     return Frame(offset, 2.0 ** max(math.ceil(math.log2(spread)), -1000) if spread > 0 else 1.0)
+
+
+def some_rows(X: np.ndarray) -> np.ndarray:
+    """At most some thousand rows, evenly spread."""
+    return X[:: max(1, len(X) // SOME_ROWS)]
+
+
+def variance_in(frame: Frame, X: np.ndarray) -> float:
+    """Mean variance of the features of some rows, in the frame."""
+    return float(frame.enter(some_rows(X), np.float64).var(axis=0).mean())
 
 
 class Assignment(NamedTuple):
@@ -168,7 +178,7 @@ def nearest_centers(
     """Labels and inertia of points, given centres in the units of the data.
 
     The frame follows from the centres alone, so that a point's label does not depend on the other
-    points.
+    points. Worked out in float64, since in float32 far points close to each other look the same.
 
     Parameters
     ----------
@@ -183,8 +193,7 @@ def nearest_centers(
         Weighted sum of squared distances to the nearest centres.
     """
     frame = frame_around(centers)
-    dtype = np.result_type(X, centers)
-    found = assign(X, frame.enter(centers, dtype), frame, sample_weight)
+    found = assign(X, frame.enter(centers, np.float64), frame, sample_weight)
     return found.labels, found.inertia * frame.scale * frame.scale
 
 

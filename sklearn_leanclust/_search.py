@@ -30,7 +30,7 @@ class Tuning(NamedTuple):
     n_trials: int = 8  # points drawn for each of them
     work: int = 60_000  # centres x points up to which a start branches
     most_branches: int = 4
-    patience: int = 8  # relocations without success after which the search ends
+    patience: int = 16  # relocations without success after which the search ends
 
 
 def search_centers(

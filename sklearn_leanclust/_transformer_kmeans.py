@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from sklearn_leanclust._base import CenterClusterer
-from sklearn_leanclust._distances import frame_around
+from sklearn_leanclust._distances import frame_around, variance_in
 from sklearn_leanclust._search import search_centers
 from sklearn_leanclust._seeding import Init
 
@@ -165,7 +165,7 @@ class TransformerKMeans(CenterClusterer):
         device = resolve_device(self.device)
         X, weight = self._check_training_data(X, sample_weight)
         frame = frame_around(X)
-        variance = float(np.mean(np.var(X, axis=0, dtype=np.float64))) / frame.scale**2
+        variance = variance_in(frame, X)
         centers, self.n_iter_ = search_centers(
             X,
             weight,
@@ -208,6 +208,10 @@ class TransformerKMeans(CenterClusterer):
         from sklearn_leanclust.network.shipped import find_shipped, load_shipped
 
         if self.weights not in ("tied", "dense"):
+            if not os.path.isfile(self.weights):
+                raise ValueError(
+                    f"weights={self.weights!r} is no file, and not 'tied', 'dense' or 'exact'."
+                )
             return load_network(self.weights)[0]
         size = (self.n_features_in_, int(self.n_clusters))
         recipe = (self.weights, self.embedding, self.regularizer, float(self.tau))

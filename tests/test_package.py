@@ -23,6 +23,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 # Which layers each layer may import, itself aside: network <- meta <- experiments and
 # network <- estimators <- commands. `root` is __init__.py and writing of files.
 LAYERS = {
+    "root": set(),
     "network": {"root"},
     "meta": {"root", "network"},
     "estimators": {"root", "network", "meta"},

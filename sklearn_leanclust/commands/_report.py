@@ -36,7 +36,7 @@ def comparison_lines(estimator: TransformerKMeans, seconds: float, X: np.ndarray
     """Inertia and time of a fitted estimator and of what it is compared with, one by one."""
     k, seed = estimator.n_clusters, estimator.random_state
     others = {
-        "one Lloyd step, same start": LloydStep(k, random_state=seed),
+        "one Lloyd step": LloydStep(k, random_state=seed),
         "KMeans, n_init=10": KMeans(k, n_init=10, random_state=seed),
     }
     yield f"{'method':<28} {'inertia':>12} {'seconds':>9}"

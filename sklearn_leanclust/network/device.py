@@ -27,6 +27,8 @@ def resolve_device(device: str | torch.device = "auto") -> torch.device:
     try:
         found = torch.device(device)
         torch.empty(0, device=found)
+        if found.type == "meta":
+            raise RuntimeError("holds no numbers")
     except (RuntimeError, AssertionError, TypeError, NotImplementedError) as error:
         known = ["auto", "cpu"] + [f"cuda:{i}" for i in range(torch.cuda.device_count())]
         raise ValueError(

@@ -69,16 +69,9 @@ def test_report(capsys, wine, run):
     assert [int(line.split()[1]) for line in out.splitlines()[3:6]] == sizes
     rows = {line[:28].strip(): line[28:].split() for line in out.splitlines()[8:]}
     assert rows["TransformerKMeans"][0] == f"{model.inertia_:.6g}"
-    assert rows["one Lloyd step, same start"][0] == f"{step.inertia_:.6g}"
+    assert rows["one Lloyd step"][0] == f"{step.inertia_:.6g}"
     assert float(rows["KMeans, n_init=10"][0]) == pytest.approx(1277.93, rel=1e-4)
     assert all(float(seconds) >= 0 for _, seconds in rows.values())
-
-
-def test_the_compared_step_has_the_same_start():
-    X = StandardScaler().fit_transform(load_wine().data)
-    one = TransformerKMeans(5, max_iter=1, tol=0, random_state=3).fit(X)
-    step = LloydStep(5, random_state=3).fit(X)
-    np.testing.assert_allclose(one.cluster_centers_, step.cluster_centers_, rtol=1e-9, atol=1e-9)
 
 
 def test_report_of_many_clusters_stays_on_one_screen(capsys, tmp_path, run):
