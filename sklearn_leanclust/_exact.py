@@ -14,7 +14,7 @@ from sklearn_leanclust._distances import (
     squared_gaps,
 )
 
-MOST_STEPS = 30
+MOST_STEPS, MOST_RELOCATIONS = 30, 5
 
 
 def exact_steps(
@@ -38,7 +38,7 @@ def exact_steps(
     tol : float
         Squared movement of all centres, in the frame, at which the steps end.
     random_state : RandomState or None
-        With one, centres relocate after the first step, judged on all points.
+        With one, centres relocate after the first steps, judged on all points.
 
     Returns
     -------
@@ -49,10 +49,14 @@ def exact_steps(
         moved = lloyd_step(centers, assign(X, centers, frame, sample_weight))
         shift = float(np.square(moved - centers, dtype=np.float64).sum())
         centers = moved
-        if number == 0 and random_state is not None:
-            centers = relocate_on_all(X, centers, frame, sample_weight, random_state)
-        elif shift <= tol:
-            break
+        relocated = centers
+        if number < MOST_RELOCATIONS and random_state is not None:
+            relocated = relocate_on_all(X, centers, frame, sample_weight, random_state)
+        if np.array_equal(relocated, centers):
+            random_state = None  # nothing more to gain
+            if shift <= tol:
+                break
+        centers = relocated
     return centers
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from sklearn_leanclust._distances import Frame, assign
+from sklearn_leanclust._distances import Frame, assign, blocks
 from sklearn_leanclust._exact import exact_steps
 from sklearn_leanclust._seeding import Init, centers_in_frame
 
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
     from sklearn_leanclust.network.transformer import ClusteringTransformer
 
-SAMPLE_PER_CLUSTER = 256  # points of a sample for each centre
+# points of a sample for each centre: the most, the least, and where the scores of all are too many
+MOST_PER_CLUSTER, LEAST_PER_CLUSTER, SAMPLE_SCORES = 1024, 256, 2**22
 LARGEST_BATCH = 2**24  # scores at once, starts x branches x centres x points: 64 MB in float32
 
 
@@ -76,11 +77,8 @@ def search_centers(
     from sklearn_leanclust.network.relocation import seed
     from sklearn_leanclust.network.search import plan_rounds, search
 
-    rows = sample_rows(len(X), n_clusters, sample_weight, random_state)
-    some, some_weight = X, sample_weight
-    if rows is not None:
-        some = X[rows]
-        some_weight = None if sample_weight is None else sample_weight[rows]
+    sample = draw_sample(X, sample_weight, frame, n_clusters, random_state)
+    some, some_weight = (X, sample_weight) if sample is None else (X[sample[0]], sample[1])
 
     dtype = network_dtype(network, X.dtype)
     network = placed(network, device, dtype)
@@ -125,27 +123,64 @@ def search_centers(
         candidates = [centers, *given]
         inertias = [assign(X, c, frame, sample_weight).inertia for c in candidates]
         centers = candidates[int(np.argmin(inertias))]
-    relocating = random_state if rows is not None and n_clusters > 1 else None
+    relocating = random_state if sample is not None and n_clusters > 1 else None
     centers = exact_steps(X, centers, frame, sample_weight, tol, relocating)
     return centers, max(f.n_steps for f in found)
 
 
-def sample_rows(
-    n_samples: int,
-    n_clusters: int,
+def sample_size(n_clusters: int) -> int:
+    """Number of points that the network sees of large data."""
+    most = SAMPLE_SCORES // n_clusters**2
+    return n_clusters * min(MOST_PER_CLUSTER, max(LEAST_PER_CLUSTER, most))
+
+
+def draw_sample(
+    X: np.ndarray,
     sample_weight: np.ndarray | None,
+    frame: Frame,
+    n_clusters: int,
     random_state: np.random.RandomState,
-) -> np.ndarray | None:
-    """Rows that the network sees, in order; None for all of them."""
-    wanted = SAMPLE_PER_CLUSTER * n_clusters
-    if n_samples <= 1.5 * wanted:
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """Draw what the network sees of large data.
+
+    Half of the probability is uniform, half in proportion to the squared distance from the origin
+    of the frame, and the weights make up for it: a far point is hardly ever missed, and the
+    weighted sum of squared distances is right on average for any centres.
+
+    Parameters
+    ----------
+    X, sample_weight, frame, n_clusters, random_state
+        As in :func:`search_centers`.
+
+    Returns
+    -------
+    rows : ndarray of shape (m,)
+        In order, each once.
+    weight : ndarray of shape (m,), float64
+        Or, instead of both, None where the data are small enough to be seen whole.
+
+    Notes
+    -----
+    Source: Bachem, Lucic and Krause, "Scalable k-means clustering via lightweight coresets" (KDD
+    2018).
+    """
+    wanted = sample_size(n_clusters)
+    if len(X) <= 1.5 * wanted:
         return None
-    if sample_weight is None:
-        return np.sort(random_state.choice(n_samples, wanted, replace=False))
-    weighty = np.flatnonzero(sample_weight)
-    if len(weighty) <= wanted:
-        return None
-    return np.sort(random_state.choice(weighty, wanted, replace=False))
+    far = np.empty(len(X))
+    for part in blocks(len(X), 1):
+        far[part] = np.square(frame.enter(X[part], np.float64)).sum(axis=1)
+    if sample_weight is not None:
+        far *= sample_weight
+    total = far.sum()
+    mass = len(X) if sample_weight is None else sample_weight.sum(dtype=np.float64)
+    share = (1.0 if sample_weight is None else sample_weight.astype(np.float64)) / mass
+    share = 0.5 * share + 0.5 * far / total if total > 0 else np.broadcast_to(share, len(X))
+    rows, counts = np.unique(
+        random_state.choice(len(X), wanted, p=share / share.sum()), return_counts=True
+    )
+    weight = counts / share[rows]
+    return rows, weight if sample_weight is None else weight * sample_weight[rows]
 
 
 def placed(
