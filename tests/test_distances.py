@@ -106,6 +106,15 @@ def test_a_label_does_not_depend_on_the_other_points():
     np.testing.assert_array_equal(whole, far[:-1])
 
 
+def test_nor_does_a_tie():
+    """Others that set no offset or unit of their own cannot tip it by rounding."""
+    centers = np.array([[0.0], [1], [2], [3]])
+    between, others = np.array([[0.5], [1.5], [2.5]]), np.random.default_rng(0).normal(size=(50, 1))
+    for scale in (1e-3, 1.0, 1e3):
+        labels, _ = nearest_centers(np.vstack([between, scale * others + 0.1]), centers)
+        assert labels[:3].tolist() == [0, 1, 2]
+
+
 @pytest.mark.parametrize("far", [1e3, 1e5, 1e7])
 def test_float32_far_apart_keeps_what_is_close(far):
     """Two pairs of clusters: in float32, products of coordinates would lose a distance of 1."""

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from sklearn.cluster import KMeans
+from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
 
 from sklearn_leanclust import LloydStep, TransformerKMeans
@@ -65,3 +66,12 @@ def test_no_check_is_skipped(estimator):
     results = check_estimator(estimator, on_fail=None, on_skip=None)
     assert len(results) > 50
     assert "skipped" not in {r["status"] for r in results}
+
+
+@pytest.mark.parametrize("estimator", [LloydStep(), TransformerKMeans()])
+def test_tags_are_those_of_kmeans_except_for_sparse_data(estimator):
+    ours, theirs = get_tags(estimator), get_tags(KMeans())
+    assert ours.transformer_tags.preserves_dtype == ["float64", "float32"]  # KMeans forgets one
+    assert ours.estimator_type == theirs.estimator_type
+    theirs.input_tags.sparse = False
+    assert ours.input_tags == theirs.input_tags

@@ -73,15 +73,9 @@ def test_attributes_agree_and_the_start_is_never_better(
     if weighted:
         weight[0] = 1.0
     init = rng.normal(size=(k, d))
-    model = TransformerKMeans(
-        k,
-        init=init,
-        weights=weights,
-        embedding=embedding,
-        max_iter=max_iter,
-        random_state=seed,
-    )
-    check_fit(model.fit(X, sample_weight=weight), X, weight)
+    model = TransformerKMeans(k, init=init, weights=weights, embedding=embedding)
+    model.set_params(max_iter=max_iter, random_state=seed).fit(X, sample_weight=weight)
+    check_fit(model, X, weight)
     w = np.ones(n) if weight is None else weight
     start = (w * square_gaps(X, init).min(1)).sum()
     blur = 8 * np.finfo(dtype).eps * np.square(X.astype(float)).max() * d * w.sum()
@@ -264,15 +258,15 @@ def test_the_code_does_not_matter_to_exact_weights():
 
 
 def test_a_given_start_is_taken_once_with_the_warning_of_kmeans():
-    init = X_IRIS[:3]
+    X = np.random.default_rng(0).normal(size=(300, 5))
     with pytest.warns(RuntimeWarning) as theirs:
-        KMeans(3, init=init, n_init=4).fit(X_IRIS)
+        KMeans(12, init=X[:12], n_init=4).fit(X)
     with pytest.warns(RuntimeWarning) as ours:
-        many = TransformerKMeans(3, init=init, n_init=4, random_state=0).fit(X_IRIS)
+        many = TransformerKMeans(12, init=X[:12], n_init=4, random_state=0).fit(X)
     words = str(theirs[0].message).replace("KMeans", "TransformerKMeans")
     assert [str(w.message) for w in ours] == [words]
-    one = TransformerKMeans(3, init=init, random_state=0).fit(X_IRIS)
-    np.testing.assert_array_equal(many.cluster_centers_, one.cluster_centers_)
+    once = TransformerKMeans(12, init=X[:12], n_init=1, random_state=0).fit(X)
+    np.testing.assert_array_equal(many.cluster_centers_, once.cluster_centers_)
 
 
 @pytest.mark.parametrize("n", [200, 4000])
