@@ -98,6 +98,15 @@ def test_one_number_as_weight_is_that_of_every_point(estimator):
     np.testing.assert_allclose(doubled.inertia_, 2 * plain.inertia_)
 
 
+@pytest.mark.parametrize("unit", [2.0**-300, 2.0**-200, 2.0**20, 2.0**200])
+def test_units_of_weights_do_not_matter(estimator, unit):
+    weight = np.arange(len(X)) % 4.0
+    plain = clone(estimator).fit(X, sample_weight=weight)
+    scaled = estimator.fit(X, sample_weight=unit * weight)
+    np.testing.assert_allclose(scaled.cluster_centers_, plain.cluster_centers_)
+    np.testing.assert_allclose(scaled.inertia_ / unit, plain.inertia_)
+
+
 @pytest.mark.parametrize(
     "wrap",
     [np.ndarray.tolist, pd.DataFrame, np.asfortranarray, lambda c: c.astype(int)],

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.spatial.distance import cdist
 from sklearn.cluster import KMeans
-from sklearn.datasets import load_digits, load_iris, load_wine, make_blobs
+from sklearn.datasets import load_iris, make_blobs
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics import adjusted_rand_score
 
 from sklearn_leanclust import TransformerKMeans
 
@@ -97,30 +96,6 @@ def test_any_finite_data_are_clustered(data, weights):
 
 
 @pytest.mark.parametrize("weights", KINDS)
-@pytest.mark.parametrize("embedding", ["binary", "onehot"])
-@pytest.mark.parametrize("load, k", [(load_iris, 3), (load_wine, 3), (load_digits, 10)])
-def test_inertia_on_real_data_is_that_of_kmeans_or_near(load, k, weights, embedding):
-    X = load().data
-    ours = [
-        TransformerKMeans(k, weights=weights, embedding=embedding, random_state=s).fit(X).inertia_
-        for s in range(5)
-    ]
-    best = KMeans(k, n_init=10, random_state=0).fit(X).inertia_
-    assert np.median(ours) <= 1.01 * best
-
-
-@pytest.mark.parametrize("weights", KINDS)
-@pytest.mark.parametrize(
-    "n, d, k, spread", [(200, 2, 4, 1.0), (500, 8, 16, 2.0), (400, 20, 30, 3.0), (300, 1, 5, 0.5)]
-)
-def test_inertia_on_blobs_is_that_of_kmeans_or_near(n, d, k, spread, weights):
-    for seed in range(2):
-        X, _ = make_blobs(n, d, centers=k, cluster_std=spread, random_state=seed)
-        ours = TransformerKMeans(k, weights=weights, random_state=seed).fit(X)
-        assert ours.inertia_ <= 1.05 * KMeans(k, n_init=10, random_state=seed).fit(X).inertia_
-
-
-@pytest.mark.parametrize("weights", KINDS)
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_many_points_are_as_good_as_few(weights, weighted, dtype):
@@ -135,25 +110,15 @@ def test_many_points_are_as_good_as_few(weights, weighted, dtype):
     assert start.fit(X, sample_weight=weight).inertia_ <= theirs.inertia_ * (1 + 1e-5)
 
 
-@pytest.mark.parametrize("weights", KINDS)
-@pytest.mark.parametrize("seed", range(3))
-def test_a_few_far_points_among_many_are_found(weights, seed):
-    rng = np.random.default_rng(seed)
-    X = np.vstack([rng.normal(size=(10_000, 2)), rng.normal(size=(4, 2)) + [1e3, 0]])
-    model = TransformerKMeans(3, weights=weights, random_state=seed).fit(X)
-    assert len(set(model.labels_[-4:])) == 1
-    assert (model.labels_[:-4] != model.labels_[-1]).all()
-
-
 @pytest.mark.parametrize("init", ["k-means++", "random"])
-@pytest.mark.parametrize("embedding", ["binary", "onehot"])
-@pytest.mark.parametrize("weights", KINDS)
-def test_separate_blobs_are_found(init, embedding, weights):
-    X, y = make_blobs(400, centers=5, cluster_std=0.05, random_state=1)
-    model = TransformerKMeans(
-        5, init=init, n_init=10, embedding=embedding, weights=weights, random_state=0
-    )
-    assert adjusted_rand_score(model.fit_predict(X), y) == 1.0
+@pytest.mark.parametrize("n", [50, 20_000])
+@pytest.mark.parametrize("n_weighty", [1, 3])
+def test_fewer_points_of_weight_than_clusters(init, n, n_weighty):
+    X, weight = np.random.default_rng(0).normal(size=(n, 2)), np.zeros(n)
+    weight[: 7 * n_weighty : 7] = 1
+    model = TransformerKMeans(5, init=init, random_state=0).fit(X, sample_weight=weight)
+    check_fit(model, X, weight)
+    assert model.inertia_ < 1e-20
 
 
 def draw_start(X, n_clusters, random_state):
@@ -225,27 +190,6 @@ def test_fewer_distinct_points_than_clusters_warns_like_kmeans():
     assert [str(w.message) for w in ours] == [str(w.message) for w in theirs]
     assert model.inertia_ == 0
     check_fit(model, X)
-
-
-def test_more_starts_are_better_in_the_mean():
-    X, _ = make_blobs(150, centers=12, cluster_std=0.3, random_state=3)
-
-    def mean_inertia(n_init):
-        models = [
-            TransformerKMeans(12, init="random", n_init=n_init, max_iter=1, random_state=seed)
-            for seed in range(5)
-        ]
-        return np.mean([model.fit(X).inertia_ for model in models])
-
-    assert mean_inertia(8) < mean_inertia(1)
-
-
-@pytest.mark.parametrize("steps", [1, 3])
-def test_exact_steps_are_at_least_as_good_as_those_of_kmeans(steps):
-    init = X_IRIS[::50]
-    ours = TransformerKMeans(3, init=init, max_iter=steps, tol=0, weights="exact").fit(X_IRIS)
-    theirs = KMeans(3, init=init, max_iter=steps, tol=0, n_init=1).fit(X_IRIS)
-    assert ours.inertia_ <= theirs.inertia_ * (1 + 1e-9)
 
 
 def test_the_code_does_not_matter_to_exact_weights():
