@@ -126,6 +126,21 @@ def test_parameters_are_stored_as_they_are_given(estimator):
     assert estimator.cluster_centers_.shape == (3, 4)
 
 
+@pytest.mark.parametrize("kind", [np.uint8, np.int8, np.int16, np.uint64, np.int64])
+@pytest.mark.parametrize("n_repeats", [1, 100], ids=["small", "sampled"])
+def test_numbers_of_numpy_are_numbers(estimator, kind, n_repeats):
+    """Counts come out of searches as NumPy integers, whose products may not fit their own type."""
+    many = np.tile(X, (n_repeats, 1))
+    estimator.set_params(n_clusters=20, max_iter=12)
+    plain = clone(estimator).fit(many)
+    estimator.set_params(n_clusters=kind(20), max_iter=kind(12))
+    if isinstance(estimator, TransformerKMeans):
+        estimator.set_params(n_init=kind(1), random_state=np.int32(0))
+        plain.set_params(n_init=1).fit(many)
+    np.testing.assert_array_equal(estimator.fit(many).cluster_centers_, plain.cluster_centers_)
+    assert estimator.n_iter_ == plain.n_iter_
+
+
 def test_clone_of_a_fitted_estimator_is_unfitted(estimator):
     estimator.set_params(init=X[:3]).fit(X)
     copy = clone(estimator)
