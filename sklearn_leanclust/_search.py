@@ -79,6 +79,8 @@ def search_centers(
 
     sample = draw_sample(X, sample_weight, frame, n_clusters, random_state)
     some, some_weight = (X, sample_weight) if sample is None else (X[sample[0]], sample[1])
+    if some_weight is not None:  # their unit does not matter, and might not fit into float32
+        some_weight = some_weight.astype(np.float64) / some_weight.max()
 
     dtype = network_dtype(network, X.dtype)
     network = placed(network, device, dtype)
@@ -179,6 +181,8 @@ def draw_sample(
     rows, counts = np.unique(
         random_state.choice(len(X), wanted, p=share / share.sum()), return_counts=True
     )
+    if len(rows) < LEAST_PER_CLUSTER // 2 * n_clusters:
+        return None  # nearly all of the weight is on few points
     weight = counts / share[rows]
     return rows, weight if sample_weight is None else weight * sample_weight[rows]
 

@@ -201,7 +201,7 @@ class TransformerKMeans(CenterClusterer):
         from sklearn_leanclust.network.weights import ExactWeights
 
         if hasattr(self.weights, "forward"):
-            return self.weights
+            return self._check_size(self.weights)
         if self.weights == "exact":
             return ClusteringTransformer(ExactWeights(), self.embedding)
         from sklearn_leanclust.network.checkpoint import load_network
@@ -212,7 +212,7 @@ class TransformerKMeans(CenterClusterer):
                 raise ValueError(
                     f"weights={self.weights!r} is no file, and not 'tied', 'dense' or 'exact'."
                 )
-            return load_network(self.weights)[0]
+            return self._check_size(load_network(self.weights)[0])
         size = (self.n_features_in_, int(self.n_clusters))
         recipe = (self.weights, self.embedding, self.regularizer, float(self.tau))
         shipped = find_shipped(*recipe, *size)
@@ -226,3 +226,25 @@ class TransformerKMeans(CenterClusterer):
         if kind == "tied":
             return load_or_train(TrainingSettings(**named))
         return load_or_train(TrainingSettings.dense(*size, **named))
+
+    def _check_size(self, network: ClusteringTransformer) -> ClusteringTransformer:
+        """The network, if it can serve these data."""
+        from sklearn_leanclust.network.transformer import ClusteringTransformer
+        from sklearn_leanclust.network.weights import DenseWeights
+
+        if not isinstance(network, ClusteringTransformer):
+            raise TypeError(
+                f"weights is of type {type(network).__name__}; give a ClusteringTransformer, a "
+                "file, or 'tied', 'dense' or 'exact'."
+            )
+        dense = network.weights
+        if isinstance(dense, DenseWeights) and (dense.n_features, dense.n_clusters) != (
+            self.n_features_in_,
+            self.n_clusters,
+        ):
+            raise ValueError(
+                f"weights are dense ones for {dense.n_features} features and {dense.n_clusters} "
+                f"clusters, but X has {self.n_features_in_} features and {self.n_clusters} "
+                "clusters are asked for; use 'tied' weights, which serve every size."
+            )
+        return network

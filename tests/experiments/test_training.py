@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from sklearn_leanclust.experiments.training import compare, markdown, report
+from sklearn_leanclust.experiments.training import draw_trial, markdown, report
 from sklearn_leanclust.meta.tasks import TaskFamily
 from sklearn_leanclust.network.shipped import find_shipped, load_shipped, shipped_files
 from sklearn_leanclust.network.transformer import ClusteringTransformer
@@ -27,7 +27,7 @@ def test_shipped_tied_weights_beat_lloyd_run_to_its_end(embedding, regularizer, 
     """On sizes from the middle and from outside of those trained on; tasks are unseen."""
     network = load_shipped(find_shipped("tied", embedding, regularizer, tau))
     for family in (TaskFamily("laplace", 0.5, 8, 16, 400), TaskFamily("normal", 0.5, 48, 5, 200)):
-        assert compare(network, family, "k-means++", 20, 80, 40)[2] < 1
+        assert draw_trial(family, "k-means++", 40, 80).against(network, 20)[2] < 1
 
 
 def test_all_shipped_weights_take_less_than_two_megabytes():
