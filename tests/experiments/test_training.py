@@ -12,9 +12,8 @@ from sklearn_leanclust.network.weights import ExactWeights
 
 def test_exact_weights_are_as_good_as_lloyd():
     family = TaskFamily("normal", 0.3, 3, 5, 100)
-    median, share, ratio = compare(
-        ClusteringTransformer(ExactWeights()), family, "random", 3, 3, 50
-    )
+    trial = draw_trial(family, "random", 50, 3)
+    median, share, ratio = trial.against(ClusteringTransformer(ExactWeights()), 3)
     assert median == pytest.approx(1)
     assert share < 0.5
     assert ratio == pytest.approx(1)
