@@ -6,7 +6,7 @@ from sklearn.cluster import KMeans
 from sklearn.datasets import load_digits, load_iris, load_wine, make_blobs
 from sklearn.metrics import adjusted_rand_score
 
-from sklearn_leanclust import TransformerKMeans
+from sklearn_leanclust import LloydStep, TransformerKMeans
 
 KINDS = ["tied", "exact"]
 
@@ -75,3 +75,27 @@ def test_exact_steps_are_at_least_as_good_as_those_of_kmeans(steps):
     ours = TransformerKMeans(3, init=X[::50], max_iter=steps, tol=0, weights="exact").fit(X)
     theirs = KMeans(3, init=X[::50], max_iter=steps, tol=0, n_init=1).fit(X)
     assert ours.inertia_ <= theirs.inertia_ * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("weights", KINDS)
+@pytest.mark.parametrize("seed", range(2))
+def test_weights_rule_where_the_clusters_of_many_points_lie(weights, seed):
+    """Nearly all points are spread out, nearly all weight lies in five spots close together."""
+    rng = np.random.default_rng(seed)
+    spots = rng.permutation(5)[rng.integers(0, 5, 500)][:, None] + rng.normal(0, 0.05, (500, 2))
+    X = np.vstack([rng.uniform(-20, 20, (20_000, 2)), spots])
+    weight = np.r_[np.full(20_000, 1e-6), np.ones(500)]
+    ours = TransformerKMeans(6, weights=weights, random_state=seed).fit(X, sample_weight=weight)
+    theirs = KMeans(6, n_init=10, random_state=seed).fit(X, sample_weight=weight)
+    assert ours.inertia_ <= 1.05 * theirs.inertia_
+
+
+@pytest.mark.parametrize("weights", KINDS)
+@pytest.mark.parametrize("n, dtype", [(300, np.float64), (300, np.float32), (20_000, np.float64)])
+def test_the_end_is_where_lloyds_step_stays(weights, n, dtype):
+    X, _ = make_blobs(n, 3, centers=5, cluster_std=1.0, random_state=2)
+    X = X.astype(dtype)
+    model = TransformerKMeans(5, weights=weights, tol=0, random_state=0).fit(X)
+    after = LloydStep(5, init=model.cluster_centers_).fit(X)
+    np.testing.assert_allclose(after.cluster_centers_, model.cluster_centers_, rtol=1e-5)
+    np.testing.assert_array_equal(after.labels_, model.labels_)
