@@ -208,7 +208,7 @@ def euclidean(X: np.ndarray, centers: np.ndarray) -> np.ndarray:
     Returns
     -------
     ndarray of shape (n, k), dtype of `X`
-        Worked out in float64 around the centres' mean.
+        Worked out in float64 around the centres' median.
     """
     frame = frame_around(centers)
     inner = frame.enter(centers, np.float64)

@@ -172,9 +172,9 @@ class TransformerKMeans(CenterClusterer):
             frame,
             self._network(),
             init=self.init,
-            n_clusters=self.n_clusters,
+            n_clusters=int(self.n_clusters),  # a small NumPy integer would overflow
             n_init=self._count_starts(),
-            max_iter=self.max_iter,
+            max_iter=int(self.max_iter),
             tol=self.tol * variance,
             device=device,
             random_state=check_random_state(self.random_state),
@@ -193,7 +193,7 @@ class TransformerKMeans(CenterClusterer):
                 RuntimeWarning,
                 stacklevel=3,
             )
-        return 1 if given else self.n_init
+        return 1 if given else self.n_init if self.n_init == "auto" else int(self.n_init)
 
     def _network(self) -> ClusteringTransformer:
         """Network that the parameters ask for."""
